@@ -1,0 +1,5 @@
+import sys
+
+from stenograph.cli import main
+
+sys.exit(main())

@@ -1,0 +1,132 @@
+"""The command line. `--help` answers at once: what a command needs is imported when it runs."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from stenograph import __version__
+from stenograph.errors import ConfigError
+
+EPILOG = """examples:
+  stenograph demo                                        a real model on this machine, no server needed
+  stenograph serve --engine local=smollm2                the same model behind an OpenAI-compatible gateway
+  stenograph serve --engine vllm=http://127.0.0.1:8000   your own engine
+  stenograph export --store stenograph-store --format jsonl --out samples.jsonl
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parsed = _parser().parse_args(arguments)
+    try:
+        return _run(parsed)
+    except ConfigError as error:
+        print(f"stenograph: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        return 130
+
+
+def _run(parsed: argparse.Namespace) -> int:
+    options = {key: value for key, value in vars(parsed).items() if value is not None and key != "command"}
+    if parsed.command == "serve":
+        from stenograph.commands import serve
+
+        return serve.run(options)
+    if parsed.command == "export":
+        from stenograph.commands import export
+
+        return export.run(options)
+    if parsed.command == "report":
+        from stenograph.commands import report
+
+        return report.run(options)
+    from stenograph.commands import demo
+
+    return demo.run(options)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="stenograph",
+        description="Records what agents' models really sampled: token ids, logprobs, masks, ready to train on.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"stenograph {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    _serve(commands)
+    _export(commands)
+    _report(commands)
+    _demo(commands)
+    return parser
+
+
+Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+
+
+def _serve(commands: Commands) -> None:
+    serve = commands.add_parser("serve", help="run the gateway", description="Runs the gateway until SIGTERM.")
+    add = serve.add_argument
+    add(
+        "--engine",
+        action="append",
+        metavar="KIND=WHERE",
+        help="vllm=URL, local=GGUF_FILE, local=smollm2, scripted=[FILE]",
+    )
+    add("--model", metavar="NAME", help="the name agents ask for (default: what the engine says)")
+    add("--model-alias", action="append", metavar="ALIAS", help="another name for it; may be repeated")
+    add("--tokenizer", metavar="DIR_OR_NAME", help="a folder or a hub name (default: what the engine says or brings)")
+    add("--host", metavar="ADDRESS", help="where to listen (default: 127.0.0.1)")
+    add("--port", type=int, metavar="PORT", help="0 picks a free one (default: 9000)")
+    add("--store", metavar="DIR", help="where the record is kept (default: stenograph-store)")
+    add(
+        "--history",
+        choices=("template", "verbatim"),
+        help="where a template rewrites history: follow it and fork, or keep what was sampled (default: template)",
+    )
+    add(
+        "--reasoning",
+        choices=("restore", "strict"),
+        help="reasoning that an agent does not send back: put back, or not (default: restore)",
+    )
+    add("--tool-parser", metavar="auto|none|NAME", help="how tool calls are read (default: auto, by the template)")
+    add("--reasoning-parser", metavar="auto|none|NAME", help="how reasoning is read (default: auto)")
+    add("--chat-template", metavar="FILE", help="a Jinja template in place of the tokenizer's own")
+    add("--chat-template-kwargs", metavar="JSON", help="arguments for the template of every call")
+    add("--default-session", metavar="ID", help="the session of calls that name none")
+    add("--grace", type=float, metavar="SECONDS", help="how long a call goes on when its caller is gone (default: 5)")
+    add("--admin-key", metavar="KEY", help="needed for session calls, and makes session keys needed")
+    add("--config", metavar="FILE.toml", help="the same settings in a file; flags win")  # fmt: skip
+
+
+def _export(commands: Commands) -> None:
+    export = commands.add_parser("export", help="write training samples", description="Writes a store's samples.")
+    _store_and_sessions(export)
+    export.add_argument("--format", required=True, choices=("jsonl",), help="jsonl: one sample a line")
+    export.add_argument("--out", metavar="FILE|-", default="-", help="a file, or - for standard output (default: -)")
+    export.add_argument("--finished", action="store_true", help="only sessions that have ended")
+    export.add_argument("--shared", choices=("once", "every"), default="once",
+        help="train a turn that several branches share in one of them, or in each (default: once)")  # fmt: skip
+
+
+def _report(commands: Commands) -> None:
+    report = commands.add_parser("report", help="one HTML file to look at", description="Shows a store's samples.")
+    _store_and_sessions(report)
+    report.add_argument("--out", required=True, metavar="FILE.html", help="where to write it")
+    report.add_argument("--tokenizer", metavar="DIR_OR_NAME", help="to spell the tokens (default: smollm2)")
+
+
+def _store_and_sessions(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--store", required=True, metavar="DIR", help="the folder that `serve --store` wrote")
+    parser.add_argument("--session", action="append", metavar="ID", help="only this one; may be repeated")
+
+
+def _demo(commands: Commands) -> None:
+    demo = commands.add_parser(
+        "demo", help="see it work", description="Rollouts of a small agent on the embedded model, checked and shown."
+    )
+    demo.add_argument("--rollouts", type=int, default=8, metavar="N", help="how many (default: 8)")
+    demo.add_argument("--out", default="demo", metavar="DIR", help="where samples and report go (default: demo)")

@@ -1,0 +1,1 @@
+"""One file a command: what `cli` calls, with its imports."""

@@ -1,0 +1,84 @@
+"""Settings of a gateway: frozen, from flags and a TOML file by one loader. A flag wins over the file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeAlias
+
+import msgspec
+from msgspec import Meta
+
+from stenograph.errors import ConfigError
+
+KINDS: tuple[str, ...] = ("vllm", "local", "scripted")
+"""What `--engine` takes today."""
+LISTS = ("engine", "model-alias")
+MAX_BODY_BYTES = 64 << 20
+JSON: TypeAlias = Any
+
+
+class EngineSpec(msgspec.Struct, frozen=True):
+    kind: str
+    where: str
+    """A server's root, a file, a folder, or a bundled model's name, as the kind has it."""
+
+
+class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """Each field is a flag of `serve` and a key of the TOML file."""
+
+    engine: tuple[str, ...] = ()
+    """`KIND=WHERE`, one or more."""
+    model: str | None = None
+    """The name by which agents ask for it. None: what the engine says."""
+    model_alias: tuple[str, ...] = ()
+    tokenizer: str | None = None
+    """A folder or a hub name. None: what the engine says or brings."""
+    host: str = "127.0.0.1"
+    port: Annotated[int, Meta(ge=0, le=65535)] = 9000
+    """0: a free one."""
+    store: str = "stenograph-store"
+    """A folder for the SQLite file; `:memory:` keeps nothing."""
+    history: Literal["template", "verbatim"] = "template"
+    reasoning: Literal["restore", "strict"] = "restore"
+    tool_parser: str = "auto"
+    reasoning_parser: str = "auto"
+    chat_template: str | None = None
+    """A Jinja file, in place of the tokenizer's own template."""
+    chat_template_kwargs: dict[str, JSON] = {}
+    """Arguments for the template of every call; a call's own win."""
+    default_session: str | None = None
+    grace: Annotated[float, Meta(ge=0)] = 5.0
+    """Seconds that a call goes on after its caller went away."""
+    admin_key: str | None = None
+    max_body_bytes: Annotated[int, Meta(ge=1)] = MAX_BODY_BYTES
+
+    def engines(self) -> tuple[EngineSpec, ...]:
+        return tuple(engine_spec(text) for text in self.engine)
+
+
+def engine_spec(text: str) -> EngineSpec:
+    kind, equals, where = text.partition("=")
+    if kind not in KINDS or not (equals or kind == "scripted"):
+        raise ConfigError(f"--engine {text}: expected KIND=WHERE, KIND one of {', '.join(KINDS)}")
+    return EngineSpec(kind, where)
+
+
+def from_file(path: Path) -> dict[str, JSON]:
+    """The keys that a file sets. A list of one may be written without brackets."""
+    try:
+        values: dict[str, JSON] = msgspec.toml.decode(path.read_bytes())
+    except OSError as error:
+        raise ConfigError(f"--config {path}: {error.strerror}") from error
+    except msgspec.DecodeError as error:
+        raise ConfigError(f"--config {path}: {error}") from error
+    keys = {key.replace("_", "-"): value for key, value in values.items()}
+    return {key: [value] if key in LISTS and isinstance(value, str) else value for key, value in keys.items()}
+
+
+def settings(values: dict[str, JSON]) -> Settings:
+    try:
+        made = msgspec.convert(values, Settings)
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"configuration: {error}") from error
+    made.engines()
+    return made

@@ -1,0 +1,518 @@
+"""The nouns. Start reading here.
+
+A *session* is one rollout. An agent's call arrives as an `Ask`; what the engine is sent is a `Request`; what comes
+back is a stream of `Delta`s; what is kept is a `Call` (the new context, once) with its `Turn`s (one per choice: the
+sampled tokens). Turns form a tree, and a `Sample` is one path of it, root to leaf, ready for a trainer.
+
+Everything here is a value: frozen, without I/O, safe to hand across threads and to write to disk.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from typing import Any, Literal, TypeAlias, dataclass_transform
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+JSON: TypeAlias = Any
+"""A JSON value. `Any`, because a recursive alias would have to be re-proved at every protocol's door."""
+Ids: TypeAlias = NDArray[np.int32]
+Logprobs: TypeAlias = NDArray[np.float32]
+
+Role: TypeAlias = Literal["train", "eval", "judge"]
+Protocol: TypeAlias = Literal["chat", "completions", "responses", "messages", "generate"]
+FinishReason: TypeAlias = Literal["stop", "length", "tool_calls", "abort"]
+EngineFinish: TypeAlias = Literal["stop", "length", "abort"]
+"""How an engine may end a choice. `tool_calls` is ours: a `stop` whose reply parsed to calls."""
+Truncated: TypeAlias = Literal["length", "context", "budget", "aborted"]
+"""How a branch's last turn ended early."""
+LogprobKind: TypeAlias = Literal["raw", "temperature", "processed"]
+"""Of which distribution an engine's logprobs are: before temperature; after it; after top-k, top-p and min-p too."""
+VersionSource: TypeAlias = Literal["engine", "caller"]
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(msgspec.field,))
+class Value(msgspec.Struct, frozen=True):
+    """Base of every noun. (Type checkers don't see by themselves that a frozen Struct's subclasses are frozen too.)"""
+
+
+# ---------------------------------------------------------------------------------------------------- conversations
+
+
+class ToolCall(Value):
+    id: str
+    name: str
+    arguments: dict[str, JSON] | str
+    """The parsed object; text only where it is not one (kept as it was, never mended)."""
+    text: str | None = None
+    """The arguments as they were written, by the model or by the caller; None where they came as an object."""
+
+
+class Message(Value):
+    """One message, whatever protocol it came by. Text parts are joined; what a template cannot see is not here."""
+
+    role: str
+    content: str | None = None
+    """None where there is only a tool call; templates are given ''."""
+    reasoning: str | None = None
+    """None: the caller did not send any (which is not the same as sending '')."""
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str | None = None
+    name: str | None = None
+
+
+class Conversation(Value):
+    messages: tuple[Message, ...]
+    tools: tuple[dict[str, JSON], ...] = ()
+    """In the OpenAI shape, `{"type": "function", "function": {…}}`, as templates expect them."""
+    template_arguments: dict[str, JSON] = {}
+
+
+# --------------------------------------------------------------------------------------------------------- sampling
+
+
+class Sampling(Value):
+    """Every parameter that changes what is sampled. The defaults are neutral, whatever the model's own config says."""
+
+    temperature: float = 1.0
+    top_p: float = 1.0
+    top_k: int = 0
+    """0: off."""
+    min_p: float = 0.0
+    presence_penalty: float = 0.0
+    frequency_penalty: float = 0.0
+    repetition_penalty: float = 1.0
+    seed: int | None = None
+    max_tokens: int | None = None
+    """None in an `Ask`: what is left of context and budget. Always a number in a `Request`."""
+    min_tokens: int = 0
+    stop: tuple[str, ...] = ()
+    stop_token_ids: tuple[int, ...] = ()
+    ignore_eos: bool = False
+    logit_bias: dict[int, float] = {}
+
+    def unusual(self) -> tuple[str, ...]:
+        """The names of the parameters that differ from neutral: what an engine has to support to serve this."""
+        return tuple(name for name in self.__struct_fields__ if getattr(self, name) != getattr(NEUTRAL, name))
+
+
+NEUTRAL = Sampling()
+
+
+class Ask(Value):
+    """A caller's call, decoded: the same whatever protocol it came by."""
+
+    protocol: Protocol
+    model: str
+    conversation: Conversation
+    sampling: Sampling
+    given: frozenset[str] = frozenset()
+    """The sampling parameters that the caller set itself; a session's defaults fill the others."""
+    n: int = 1
+    top_logprobs: int = 0
+    tool_choice: Literal["auto", "none"] = "auto"
+    """`none`: the tools stay in the prompt, and what reads like a call is content."""
+    notes: tuple[Note, ...] = ()
+    """What the codec set aside: `field_ignored`, `tool_ignored`."""
+    labels: dict[str, JSON] = {}
+    """`user`, `metadata`, `store`: kept, without effect."""
+
+
+# ------------------------------------------------------------------------------------------------- forks and notes
+
+
+class ForkReason(enum.StrEnum):
+    """Why a turn does not extend the deepest turn the caller could have meant."""
+
+    NEW_CONVERSATION = "new_conversation"
+    ASSISTANT_EDITED = "assistant_edited"
+    HISTORY_EDITED = "history_edited"
+    HISTORY_SHORTENED = "history_shortened"
+    TOOLS_CHANGED = "tools_changed"
+    TEMPLATE_ARGUMENTS_CHANGED = "template_arguments_changed"
+    TEMPLATE_REWROTE_HISTORY = "template_rewrote_history"
+    BRIDGE_REFUSED = "bridge_refused"
+    RESAMPLED = "resampled"
+    BRANCHED = "branched"
+
+
+class Fork(Value):
+    reason: ForkReason
+    at: int
+    """Index of the first message that differs."""
+    detail: str = ""
+
+
+class NoteKind(enum.StrEnum):
+    """Every tolerance that was used, and everything that was left out, to serve a call."""
+
+    REASONING_RESTORED = "reasoning_restored"
+    WHITESPACE_IGNORED = "whitespace_ignored"
+    ARGUMENTS_REFORMATTED = "arguments_reformatted"
+    AMBIGUOUS_MATCH = "ambiguous_match"
+    TOOL_CALL_UNPARSED = "tool_call_unparsed"
+    ENGINE_MOVED = "engine_moved"
+    SAMPLING_FORCED = "sampling_forced"
+    PREFILL = "prefill"
+    FIELD_IGNORED = "field_ignored"
+    TOOL_IGNORED = "tool_ignored"
+
+
+class Note(Value):
+    kind: NoteKind
+    detail: str = ""
+
+
+# ----------------------------------------------------------------------------------------------- to and from engines
+
+
+class TopLogprob(Value):
+    token_id: int
+    logprob: float
+
+
+class Request(Value):
+    """What an engine is sent. Token ids only: no engine ever sees text."""
+
+    id: str
+    """Unique; the engine's own request id, so that its log and ours can be joined."""
+    session_id: str
+    prompt: Ids
+    sampling: Sampling
+    """Complete: `max_tokens` is set, and `stop_token_ids` hold the template's own close of an assistant turn."""
+    n: int = 1
+    top_logprobs: int = 0
+    """How many alternatives to report beside each sampled token; 0: none."""
+
+
+class Finish(Value):
+    reason: EngineFinish
+    stop: int | str | None = None
+    """The id or the string that ended it; None for the model's own end of sequence, or a length."""
+
+
+class Delta(Value):
+    """Some more tokens of one choice. Lengths agree: the constructor refuses anything else (law 7)."""
+
+    choice: int
+    ids: Ids
+    logprobs: Logprobs
+    """Of each id, as the engine reported it; 0.0 is legal, anything positive or non-finite is not."""
+    top: tuple[tuple[TopLogprob, ...], ...] | None = None
+    """One row an id, best first; None where it was not asked for."""
+    finish: Finish | None = None
+    """On the last delta of the choice."""
+    weight_version: str | None = None
+    """Under which weights these ids were sampled, where the engine says so itself."""
+    cached_tokens: int | None = None
+    """How much of the prompt the engine had in its cache, where it says so."""
+
+    def __post_init__(self) -> None:
+        if len(self.ids) != len(self.logprobs) or (self.top is not None and len(self.top) != len(self.ids)):
+            raise ValueError(f"{len(self.ids)} ids, {len(self.logprobs)} logprobs, {self.top and len(self.top)} tops")
+
+
+class EngineInfo(Value):
+    """What an engine says of itself once it is connected."""
+
+    name: str
+    """`vllm-0`: kind and place in the pool."""
+    kind: str
+    model: str
+    max_model_len: int
+    logprob_kind: LogprobKind
+    supports: frozenset[str]
+    """The fields of `Sampling` that this engine honours; any other that is not neutral is refused."""
+    max_top_logprobs: int = 0
+    vocab_size: int | None = None
+    """Ids at or above it are never sent. None: the engine does not say, the tokenizer's own bound is used."""
+
+
+# ------------------------------------------------------------------------------------------------ what is answered
+
+
+class CallDelta(Value):
+    """Some more of one tool call of a reply."""
+
+    index: int
+    """Which of the reply's calls."""
+    id: str | None = None
+    """With the call's first delta only, like `name`."""
+    name: str | None = None
+    arguments: str = ""
+
+
+class Opened(Value):
+    """The first event of an answer: the prompt stands, nothing is sampled yet."""
+
+    call_id: str
+    turn_ids: tuple[str, ...]
+    """One a choice, allocated before generation."""
+    prompt: Ids
+    model: str
+    """As the caller named it."""
+    created_at: float
+
+
+class Piece(Value):
+    """More of one choice: the ids, and the text that they complete (which may be none: never half a character)."""
+
+    choice: int
+    ids: Ids
+    logprobs: Logprobs
+    top: tuple[tuple[TopLogprob, ...], ...] | None = None
+    content: str = ""
+    reasoning: str = ""
+    calls: tuple[CallDelta, ...] = ()
+
+
+class Closed(Value):
+    """A choice is complete, and durable (law 5): emitted after commit only."""
+
+    choice: int
+    finish_reason: FinishReason
+    stop_reason: int | str | None = None
+
+
+class Done(Value):
+    """The last event."""
+
+    prompt_tokens: int
+    completion_tokens: int
+    cached_tokens: int | None = None
+
+
+Event: TypeAlias = Opened | Piece | Closed | Done
+
+
+# ------------------------------------------------------------------------------------------------------- the record
+
+
+class Part(Value):
+    """Tokens that were sampled in one go, under one version of the weights."""
+
+    ids: Ids
+    logprobs: Logprobs
+    engine: str
+    engine_kind: str
+    logprob_kind: LogprobKind
+    weight_version: str | None = None
+    step: int | None = None
+    version_source: VersionSource | None = None
+
+    def __post_init__(self) -> None:
+        if len(self.ids) != len(self.logprobs):
+            raise ValueError(f"a part of {len(self.ids)} ids has {len(self.logprobs)} logprobs")
+
+
+class Call(Value):
+    """What one call added: the context tokens behind its parent, kept once however many choices it has."""
+
+    id: str
+    session_id: str
+    parent: str | None
+    """The turn whose end the context continues, token by token; None at the root."""
+    after: str | None
+    """The deepest turn the caller's messages continue. It differs from `parent` where the prompt could not."""
+    shared: int
+    """How many of the caller's messages `after` covers; `messages` are the ones that follow."""
+    context: Ids
+    """The new ids: path(parent) + context is exactly what the engine was sent."""
+    text_chars: int
+    """Length of the template's text that `context` encodes, and its hash below: a later render is compared with them."""
+    text_hash: str
+    messages: tuple[Message, ...]
+    tools_hash: str
+    arguments_hash: str
+    protocol: Protocol
+    model: str
+    """As the caller named it."""
+    sampling: Sampling
+    """As it was sent."""
+    own_stops: tuple[int, ...]
+    """Those of its `stop_token_ids` that the caller did not ask for: the template's own close of a turn."""
+    n: int
+    request_id: str
+    body_hash: str
+    idempotency_key: str | None
+    template_hash: str
+    tokenizer_hash: str
+    created_at: float
+    """Unix seconds, when the call arrived."""
+    first_token_at: float | None
+    finished_at: float
+    fork: Fork | None = None
+    notes: tuple[Note, ...] = ()
+    labels: dict[str, JSON] = {}
+    cached_tokens: int | None = None
+    constrained: bool = False
+
+
+class Ending(Value):
+    """How the text of a reply ends: what the bridge has to know to go on behind it."""
+
+    rest: str = ""
+    """The sampled text behind the last thing said: white space, a closing marker, a stop token's own spelling."""
+    unclosed: bool = False
+    """The last thing said is a call whose closing marker was never sampled."""
+
+
+class Turn(Value):
+    """One choice of one call: a node of the tree. Committed, it never changes (law 3)."""
+
+    id: str
+    call: Call
+    choice: int
+    parts: tuple[Part, ...]
+    reply: Message
+    """What the sampled tokens parse to: what the caller was answered."""
+    finish_reason: FinishReason
+    stop_reason: int | str | None = None
+    limit: Literal["context", "budget"] | None = None
+    """What was full, where a `length` was not the caller's own `max_tokens`; None everywhere else."""
+    ending: Ending = Ending()
+    notes: tuple[Note, ...] = ()
+    """Of this choice alone (`tool_call_unparsed`); those of the call are on the call."""
+    top: tuple[tuple[TopLogprob, ...], ...] | None = None
+
+    @property
+    def sampled_tokens(self) -> int:
+        return sum(len(part.ids) for part in self.parts)
+
+    @property
+    def sampled(self) -> Ids:
+        return np.concatenate([part.ids for part in self.parts]) if self.parts else np.zeros(0, np.int32)
+
+    @property
+    def logprobs(self) -> Logprobs:
+        return np.concatenate([part.logprobs for part in self.parts]) if self.parts else np.zeros(0, np.float32)
+
+
+class State(enum.StrEnum):
+    OPEN = "open"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    TIMEOUT = "timeout"
+    CANCELLED = "cancelled"
+    EXPIRED = "expired"
+
+
+class Attempt(enum.StrEnum):
+    """Why a call left no turn."""
+
+    DISCONNECTED = "disconnected"
+    CONTEXT_OVERFLOW = "context_overflow"
+    ENGINE_ERROR = "engine_error"
+
+
+class Budget(Value):
+    turns: int | None = None
+    tokens: int | None = None
+    """Sampled tokens."""
+
+
+class SessionSampling(Value):
+    defaults: dict[str, JSON] = {}
+    """Fill what the agent leaves out."""
+    force: dict[str, JSON] = {}
+    """Override what it sends, with a note."""
+
+
+class SessionFacts(Value):
+    """All of a session but its tree: small, and rewritten whole at each change."""
+
+    id: str
+    key_hash: str
+    """SHA-256 of the session's api_key; the key itself is never kept."""
+    created_at: float
+    touched_at: float
+    group: str | None = None
+    group_size: int | None = None
+    role: Role = "train"
+    state: State = State.OPEN
+    history: Literal["template", "verbatim"] | None = None
+    """None: the gateway's own setting."""
+    reasoning: Literal["restore", "strict"] | None = None
+    sampling: SessionSampling = SessionSampling()
+    budget: Budget = Budget()
+    ttl: float | None = None
+    """Seconds without a call after which the session expires."""
+    metadata: dict[str, JSON] = {}
+    reward: float | None = None
+    rewards: dict[str, float | None] = {}
+    """By turn id."""
+    scores: dict[str, float] = {}
+    reward_metadata: dict[str, JSON] = {}
+    reward_revision: int = 0
+    error: str | None = None
+    attempts: dict[Attempt, int] = {}
+
+
+# ------------------------------------------------------------------------------------------------------- the sample
+
+
+class Span(Value):
+    """A run of sampled ids of one turn and one part. A sample's spans partition its sampled ids, in order."""
+
+    start: int
+    end: int
+    """Half open, indices into the sample's arrays."""
+    turn_id: str
+    choice: int
+    part: int
+    trained: bool
+    weight_version: str | None
+    step: int | None
+    version_source: VersionSource | None
+    model: str
+    engine: str
+    engine_kind: str
+    logprob_kind: LogprobKind
+    sampling: dict[str, JSON]
+    constrained: bool
+    finish_reason: str
+    stop_reason: int | str | None
+    sidecars: dict[str, str] = {}
+
+
+class Sample(Value, kw_only=True):
+    """One branch of a session, root to leaf: what a trainer is handed (CONTRACT 5)."""
+
+    schema: int = 1
+    id: str
+    session_id: str
+    group: str | None
+    group_size: int | None
+    role: Role
+    branch: int
+    branches: int
+    main: bool
+    leaf_turn_id: str
+    tokens: Ids
+    sampled: NDArray[np.uint8]
+    mask: NDArray[np.uint8]
+    logprobs: Logprobs
+    spans: tuple[Span, ...]
+    reward: float | None
+    rewards: Mapping[str, float | None]
+    scores: Mapping[str, float]
+    reward_revision: int
+    status: str
+    truncated: Truncated | None
+    versions: tuple[str, ...]
+    notes: tuple[Note, ...]
+    fork: Fork | None
+    metadata: Mapping[str, JSON]
+
+    def __post_init__(self) -> None:
+        lengths = {len(self.tokens), len(self.sampled), len(self.mask), len(self.logprobs)}
+        if len(lengths) != 1:
+            raise ValueError(f"tokens, sampled, mask and logprobs differ in length: {sorted(lengths)}")
+
+    def to_json(self) -> dict[str, JSON]:
+        """CONTRACT 5, field by field: lists for arrays, and each float32 as the double of the same value."""
+        plain: dict[str, JSON] = msgspec.json.decode(msgspec.json.encode(self, enc_hook=np.ndarray.tolist))
+        return plain

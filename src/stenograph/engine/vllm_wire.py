@@ -1,0 +1,175 @@
+"""vLLM's `/v1/completions` in tokens: a request's body, and deltas out of a stream's events. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from stenograph.core import JSON, Delta, Finish, Request, Sampling
+from stenograph.engine.evidence import best_first, delta_from
+from stenograph.engine.http import ErrorBody
+from stenograph.errors import CallerError, EngineError, EvidenceError
+
+SUPPORTS = (
+    *("temperature", "top_p", "top_k", "min_p", "presence_penalty", "frequency_penalty", "repetition_penalty", "seed"),
+    *("max_tokens", "min_tokens", "stop", "stop_token_ids", "ignore_eos", "logit_bias"),
+)
+"""Named as in `Sampling`, which took its names from here."""
+FIXED: dict[str, JSON] = {
+    "stream": True,
+    "stream_options": {"include_usage": True},
+    "return_token_ids": True,
+    "return_tokens_as_token_ids": True,
+    "add_special_tokens": False,
+    "skip_special_tokens": False,
+    "spaces_between_special_tokens": False,
+    "include_stop_str_in_output": False,
+    "echo": False,
+    "use_beam_search": False,
+    "watermarking": False,
+}
+"""Special tokens count as text, without spaces around them, so that stop strings are looked for in what was sampled.
+Watermarking is an option of the server's that alters the distribution."""
+TOKEN = "token_id:"
+COOLEST = 0.01
+"""A temperature between 0 and this is raised to this, and only vLLM's own log says so."""
+STRONGEST = 100.0
+"""A bias beyond is cut, silently."""
+
+
+def body_of(request: Request, model: str) -> bytes:
+    """Every parameter is written out: what is left out, vLLM takes from the model's `generation_config`."""
+    _refuse_what_would_be_altered(request.sampling)
+    fields = {
+        **FIXED,
+        **{name: getattr(request.sampling, name) for name in SUPPORTS},
+        "model": model,
+        "prompt": request.prompt.tolist(),
+        "n": request.n,
+        "logprobs": request.top_logprobs,
+        "request_id": request.id,
+        "session_id": request.session_id or None,
+    }
+    return msgspec.json.encode(fields)
+
+
+def _refuse_what_would_be_altered(sampling: Sampling) -> None:
+    if 0 < sampling.temperature < COOLEST:
+        raise CallerError(f"vLLM has no temperature between 0 and {COOLEST}", param="temperature")
+    if any(abs(bias) > STRONGEST for bias in sampling.logit_bias.values()):
+        raise CallerError(f"a bias is within {STRONGEST} of 0", param="logit_bias")
+    if sampling.seed == -1:
+        raise CallerError("vLLM takes the seed -1 for none", param="seed")
+
+
+class _Logprobs(msgspec.Struct):
+    tokens: list[str]
+    token_logprobs: list[float | None]
+    top_logprobs: list[dict[str, float] | None]
+
+
+class _Choice(msgspec.Struct):
+    index: int
+    token_ids: list[int] | None = None
+    logprobs: _Logprobs | None = None
+    finish_reason: str | None = None
+    stop_reason: int | str | None = None
+    prompt_token_ids: list[int] | None = None
+
+
+class _PromptDetails(msgspec.Struct):
+    cached_tokens: int | None = None
+
+
+class _Usage(msgspec.Struct):
+    prompt_tokens: int
+    completion_tokens: int
+    prompt_tokens_details: _PromptDetails | None = None
+
+
+class _Chunk(msgspec.Struct):
+    choices: list[_Choice] = []
+    usage: _Usage | None = None
+    error: ErrorBody | None = None
+
+
+class Reader:
+    """What one stream says, event by event. Raises `Refusal` where vLLM reports an error in the middle of it."""
+
+    def __init__(self, label: str, request: Request) -> None:
+        self._label = label
+        self._top = request.top_logprobs
+        self._prompt: list[int] = request.prompt.tolist()
+        self._echoed: set[int] = set()
+        """The choices whose first chunk is there."""
+        self._tokens = 0
+        self._done = False
+
+    def read(self, data: bytes) -> Iterator[Delta]:
+        if data == b"[DONE]":
+            self._done = True
+            return
+        chunk = self._decode(data)
+        if chunk.error:
+            raise chunk.error.refusal(chunk.error.code if type(chunk.error.code) is int else 500)
+        yield from map(self._delta, chunk.choices)
+        if chunk.usage and not chunk.choices:
+            yield self._account(chunk.usage)
+
+    def close(self) -> None:
+        if not self._done:
+            raise EvidenceError(f"{self._label} ended its answer before it was complete")
+
+    def _decode(self, data: bytes) -> _Chunk:
+        try:
+            return msgspec.json.decode(data, type=_Chunk)
+        except msgspec.DecodeError as error:
+            raise EvidenceError(f"{self._label} answered what cannot be read: {error}") from error
+
+    def _delta(self, choice: _Choice) -> Delta:
+        self._compare_prompt(choice)
+        ids, logprobs = choice.token_ids, choice.logprobs
+        if ids and logprobs and logprobs.tokens != [f"{TOKEN}{id}" for id in ids]:
+            raise EvidenceError(f"choice {choice.index}: the logprobs are of other tokens than the ids")
+        self._tokens += len(ids or ())
+        return delta_from(
+            choice=choice.index,
+            ids=ids,
+            logprobs=logprobs and logprobs.token_logprobs,
+            top=[self._row(row) for row in logprobs.top_logprobs] if self._top and logprobs else None,
+            finish=self._finish(choice),
+        )
+
+    def _compare_prompt(self, choice: _Choice) -> None:
+        """vLLM echoes the ids that it read, with the first chunk of each choice: proof of what was sampled from."""
+        if choice.index not in self._echoed and choice.prompt_token_ids != self._prompt:
+            raise EvidenceError(f"{self._label} does not confirm the prompt that it was sent")
+        self._echoed.add(choice.index)
+
+    def _row(self, row: dict[str, float] | None) -> list[tuple[int, float]] | None:
+        """Up to k + 1 entries, the sampled token first, whether it is among the best or not."""
+        if row is None:
+            return None
+        if not all(key.startswith(TOKEN) and key[len(TOKEN) :].isdecimal() for key in row):
+            raise EvidenceError(f"{self._label} does not name the alternatives by their ids")
+        return best_first({int(key[len(TOKEN) :]): logprob for key, logprob in row.items()}, self._top)
+
+    def _finish(self, choice: _Choice) -> Finish | None:
+        match choice.finish_reason:
+            case None:
+                return None
+            case "stop" | "length" | "abort" as reason:
+                return Finish(reason, choice.stop_reason)
+            case other:
+                raise EngineError(f"{self._label} ended a choice with {other!r}")
+
+    def _account(self, usage: _Usage) -> Delta:
+        """The last chunk: vLLM's own count, and what it had in its cache where it is told to say so."""
+        if (usage.prompt_tokens, usage.completion_tokens) != (len(self._prompt), self._tokens):
+            raise EvidenceError(
+                f"{self._label} counts {usage.prompt_tokens} + {usage.completion_tokens} tokens, "
+                f"sent were {len(self._prompt)}, received {self._tokens}"
+            )
+        details = usage.prompt_tokens_details
+        return delta_from(choice=0, ids=[], logprobs=[], cached_tokens=details.cached_tokens if details else None)

@@ -1,0 +1,148 @@
+"""A gateway in this process: the application that `serve` serves, and the Python API over the very same one."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+import msgspec
+from starlette.types import ASGIApp
+
+from stenograph.config import Settings, settings
+from stenograph.core import JSON, Sample, State
+from stenograph.errors import StenographError
+from stenograph.export.sample import Shared, samples
+from stenograph.furnish import IN_MEMORY, furnished
+from stenograph.live import LiveSession
+from stenograph.server import app
+from stenograph.server.desk import Desk
+from stenograph.server.metrics import Metrics
+from stenograph.server.registry import Registry, new_key
+from stenograph.server.session_calls import opened
+from stenograph.session.lifecycle import rewarded
+from stenograph.wire import sessions
+
+if TYPE_CHECKING:
+    import anthropic
+    import openai
+
+HERE = "http://stenograph"
+"""A host for base URLs that never leave the process."""
+SWEEP_SECONDS = 1.0
+"""How often idle sessions are looked for."""
+
+
+class Gateway:
+    """`async with Gateway(engine="vllm=http://127.0.0.1:8000") as gateway: …`"""
+
+    def __init__(self, *, log: Path | None = None, **options: Any) -> None:
+        """`options`: the fields of `config.Settings`, as on the command line (`engine`, `tokenizer`, `store` …);
+        without a `store` nothing is written to disk. `log`: where an embedded engine writes what it was sent."""
+        engine = options.pop("engine", ())
+        named = {key.replace("_", "-"): value for key, value in options.items() if value is not None}
+        listed = [engine] if isinstance(engine, str) else list(engine)
+        self.settings: Settings = settings({"store": IN_MEMORY, **named, "engine": listed})
+        self.app: ASGIApp = app.build(self._at_desk)
+        self._log = log
+        self._desk: Desk | None = None
+        self._sweeping: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        house = await furnished(self.settings, self._log)
+        try:
+            registry = Registry(house.store, house.now, self.settings.grace)
+        except BaseException:
+            await house.engine.close()
+            await house.store.close()
+            raise
+        self._desk = Desk(self.settings, house, registry, Metrics())
+        self._sweeping = asyncio.ensure_future(_sweep(registry))
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Ends what is under way, writes what is unwritten, lets the engine go."""
+        desk, self._desk = self._at_desk(), None
+        if self._sweeping is not None:
+            self._sweeping.cancel()
+        async with contextlib.AsyncExitStack() as stack:
+            stack.push_async_callback(desk.house.store.close)
+            stack.push_async_callback(desk.house.engine.close)
+            stack.push_async_callback(desk.registry.close)
+
+    @property
+    def model(self) -> str:
+        return self._at_desk().models[0]
+
+    def session(self, id: str | None = None, **fields: Any) -> Session:
+        """Opens a session; `fields` are those of `POST /sessions`."""
+        desk = self._at_desk()
+        wanted = sessions.create(msgspec.json.encode({"id": id, **fields}))
+        key = new_key()
+        live, _ = desk.registry.open(opened(desk, wanted, key))
+        return Session(self, desk, live, key)
+
+    def _at_desk(self) -> Desk:
+        if self._desk is None:
+            raise StenographError("the gateway is not running: use `async with Gateway(…)`")
+        return self._desk
+
+
+class Session:
+    """One rollout. Its clients are the vendors' own, served in this process through the whole HTTP path."""
+
+    def __init__(self, gateway: Gateway, desk: Desk, live: LiveSession, key: str) -> None:
+        self._gateway = gateway
+        self._desk = desk
+        self._live = live
+        self.id = live.facts.id
+        self.api_key = key
+
+    def openai(self, **options: Any) -> openai.AsyncOpenAI:
+        """A real `openai.AsyncOpenAI`; `options` are its own."""
+        from stenograph.clients import openai_client
+
+        return openai_client(self._gateway.app, f"{HERE}/s/{self.id}/v1", self.api_key, options)
+
+    def anthropic(self, **options: Any) -> anthropic.AsyncAnthropic:
+        """A real `anthropic.AsyncAnthropic`; `options` are its own."""
+        from stenograph.clients import anthropic_client
+
+        return anthropic_client(self._gateway.app, f"{HERE}/s/{self.id}", self.api_key, options)
+
+    def reward(
+        self,
+        reward: float | None,
+        *,
+        turn_id: str | None = None,
+        scores: dict[str, float] | None = None,
+        metadata: dict[str, JSON] | None = None,
+    ) -> asyncio.Task[None]:
+        """Counts at once; await the answer to know it durable."""
+        facts = rewarded(
+            self._live.facts,
+            reward,
+            turn_id=turn_id,
+            scores=scores or {},
+            metadata=metadata or {},
+            known_turns=self._live.tree.turns,
+        )
+        return self._desk.registry.change(self._live, facts)
+
+    def finish(self, status: str = "completed", error: str | None = None) -> asyncio.Task[None]:
+        """Takes no more calls. Counts at once; await the answer to know it durable."""
+        return self._desk.registry.end(self._live, State(status), error)
+
+    def samples(self, shared: Shared = "once") -> list[Sample]:
+        """As the session stands, one a branch; `sample.to_json()` is what HTTP answers."""
+        return samples(self._live.facts, list(self._live.tree.turns.values()), shared)
+
+
+async def _sweep(registry: Registry) -> None:
+    while True:
+        await asyncio.sleep(SWEEP_SECONDS)
+        registry.expire()

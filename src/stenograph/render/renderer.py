@@ -1,0 +1,257 @@
+"""A conversation and the path it may continue, to the ids that are sent: the render room's one door."""
+
+from __future__ import annotations
+
+import datetime
+import functools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import msgspec
+import numpy as np
+
+from stenograph.core import JSON, Conversation, Fork, Ids, Message, Turn, Value
+from stenograph.errors import TemplateRefused
+from stenograph.render import survivors
+from stenograph.render.closers import closers
+from stenograph.render.grammar import Grammar
+from stenograph.render.literal import Literals
+from stenograph.render.reply import ReplyReader
+from stenograph.render.splice import Step, Walk, behind, text_hash, walk
+from stenograph.render.standin import Masker, Saying, sayings, stand_in, text_stand_in
+from stenograph.render.template import Template, as_template_sees
+from stenograph.render.tokenizer import Tokenizer
+
+
+class Replied(Value):
+    """A turn of the path a prompt may continue, and which message of the conversation is its reply."""
+
+    turn: Turn
+    message: int
+
+
+class Prompt(Value):
+    kept: int
+    """How many turns of the path the prompt continues."""
+    context: Ids
+    """The new ids behind them."""
+    text_chars: int
+    text_hash: str
+    """Of the text that `context` encodes."""
+    thinking: bool
+    """The prompt ends inside an opened reasoning block."""
+    fork: Fork | None
+    """Why `kept` is not the whole path."""
+
+
+class Renderer:
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        template: Template,
+        tool_template: Template | None,
+        grammar: Grammar,
+        eos_token: str | None,
+        arguments: Mapping[str, JSON],
+    ) -> None:
+        """`tool_template`: some models bring a second one, for conversations with tools. `arguments`: for the
+        template of every call; a call's own win."""
+        self.tokenizer = tokenizer
+        self.template = template
+        self.grammar = grammar
+        self._default_arguments = arguments
+        self._tool_template = tool_template
+        self._eos = tokenizer.added.get(eos_token or "")
+        self._literals = Literals(tokenizer)
+        self._masker = Masker(self._literals, self.grammar)
+
+    @functools.cached_property
+    def stop_ids(self) -> frozenset[int]:
+        """The closes that the template itself writes behind an assistant turn, and the model's own end."""
+        templates = [self.template, *([self._tool_template] if self._tool_template else [])]
+        found = {id for template in templates for id in closers(template, self.tokenizer, self.grammar)}
+        return frozenset(found | ({self._eos} if self._eos is not None else set()))
+
+    def relevant(self, conversation: Conversation) -> Conversation:
+        """Without the template arguments that this template does not read: they make no difference."""
+        template = self._template_for(conversation)
+        arguments = {**self._default_arguments, **conversation.template_arguments}
+        read = {name: value for name, value in arguments.items() if name in template.reads}
+        return msgspec.structs.replace(conversation, template_arguments=read)
+
+    def _template_for(self, conversation: Conversation) -> Template:
+        return self._tool_template if conversation.tools and self._tool_template else self.template
+
+    def reader(
+        self, *, thinking: bool, tools: bool, stop: tuple[str, ...], new_call_id: Callable[[], str]
+    ) -> ReplyReader:
+        grammar = self.grammar if tools else self.grammar.without_calls()
+        return ReplyReader(grammar, self.tokenizer, thinking=thinking, stop=stop, new_call_id=new_call_id)
+
+    def prompt(
+        self, conversation: Conversation, path: Sequence[Replied], *, now: datetime.datetime, verbatim: bool = False
+    ) -> Prompt:
+        """`path`: the turns, from the root on, that the conversation may continue token by token."""
+        return _Prompting(self, conversation, path, now).prompt(verbatim)
+
+
+class _Prompting:
+    """One prompt being made: the conversation, masked once, and its renders."""
+
+    def __init__(
+        self, renderer: Renderer, conversation: Conversation, path: Sequence[Replied], now: datetime.datetime
+    ) -> None:
+        self._renderer = renderer
+        self._literals = renderer._literals
+        self._masker = renderer._masker
+        self._template = renderer._template_for(conversation)
+        self._masked = [self._masker.message(message) for message in conversation.messages]
+        self._tools = self._literals.mask_within(list(conversation.tools))
+        self._arguments = conversation.template_arguments
+        self._now = now
+        self._path = path
+        self._grammar: Grammar = renderer.grammar if conversation.tools else renderer.grammar.without_calls()
+        self._call_close = renderer.grammar.call[1] if renderer.grammar.call else ""
+        self._steps = [self._step(replied) for replied in path]
+        last = conversation.messages[-1]
+        self._prefill = len(conversation.messages) - 1 if last.role == "assistant" else None
+
+    def _step(self, replied: Replied) -> Step:
+        call = replied.turn.call
+        return Step(
+            message=replied.message,
+            reply=stand_in(replied.message, self._masked[replied.message]),
+            said=self._masker.message(replied.turn.reply),
+            text_chars=call.text_chars,
+            text_hash=call.text_hash,
+            ending=replied.turn.ending,
+        )
+
+    def prompt(self, verbatim: bool) -> Prompt:
+        if not self._steps:
+            return self._anew(Walk(0, 0))
+        render = self._render({step.message: step.reply for step in self._steps})
+        walked = walk(render, self._steps, self._parse, self._call_close)
+        if walked.kept == len(self._steps):
+            return self._continued(render[walked.position :], walked.kept, None)
+        if verbatim and (position := behind(render, self._steps[-1], self._call_close)) is not None:
+            return self._continued(render[position:], len(self._steps), None)
+        return self._anew(walked, render)
+
+    # -- what is sent ---------------------------------------------------------------------------------------
+
+    def _continued(self, text: str, kept: int, fork: Fork | None) -> Prompt:
+        ids = self._literals.encode_behind(self._last_id(kept), text)
+        return self._made(kept, ids, text, fork)
+
+    def _anew(self, walked: Walk, render: str = "") -> Prompt:
+        """The path is left where the template rewrote it: from there on the text is written again, with the ids of
+        what survived of the sampled texts."""
+        kept_steps = {step.message: step.reply for step in self._steps[: walked.kept]}
+        plain = self._render(kept_steps)
+        if plain[: walked.position] != render[: walked.position]:
+            walked, kept_steps = msgspec.structs.replace(walked, kept=0, position=0), {}
+            plain = self._render({})
+        text = plain[walked.position :]
+        fork = Fork(walked.reason, walked.message, walked.detail) if walked.reason else None
+        lost = self._path[walked.kept :]
+        ids = self._with_survivors(text, walked, kept_steps, lost) if lost else None
+        if ids is None:
+            return self._continued(text, walked.kept, fork)
+        return self._made(walked.kept, ids, text, fork)
+
+    def _with_survivors(
+        self, text: str, walked: Walk, kept_steps: dict[int, Message], lost: Sequence[Replied]
+    ) -> list[int] | None:
+        places = [replied.message for replied in lost]
+        shown = {place: text_stand_in(place, self._masked[place]) for place in places}
+        marked = self._render({**kept_steps, **shown})[walked.position :]
+        texts = {saying: self._text_of(saying) for place in places for saying in sayings(place, self._masked[place])}
+        pieces = survivors.align(text, marked, texts)
+        if pieces is None:
+            return None
+        sampled = {replied.message: replied.turn.sampled.tolist() for replied in lost}
+        encoded = self._pieces(pieces, sampled)
+        return survivors.encode(encoded, self._last_id(walked.kept), self._literals.encode_behind)
+
+    def _pieces(
+        self, pieces: Sequence[str | survivors.Kept], sampled: dict[int, list[int]]
+    ) -> Iterator[str | Sequence[int]]:
+        """Neighbouring texts are joined, so that what is tokenized anew is tokenized as a whole."""
+        text = ""
+        for piece in pieces:
+            if isinstance(piece, str):
+                text += piece
+                continue
+            found = survivors.cut(
+                sampled[piece.saying.message], self._literals.unmask(piece.text), self._renderer.tokenizer
+            )
+            if found is None:
+                text += piece.text
+                continue
+            head, ids, tail = found
+            if before := text + self._literals.mask(head):
+                yield before
+            yield ids
+            text = self._literals.mask(tail)
+        if text:
+            yield text
+
+    def _text_of(self, saying: Saying) -> str:
+        said = self._masked[saying.message]
+        return (said.reasoning if saying.kind == "r" else said.content) or ""
+
+    def _made(self, kept: int, ids: list[int], text: str, fork: Fork | None) -> Prompt:
+        return Prompt(
+            kept=kept,
+            context=np.array(ids, np.int32),
+            text_chars=len(text),
+            text_hash=text_hash(text),
+            thinking=self._opens_thinking(text),
+            fork=fork,
+        )
+
+    def _last_id(self, kept: int) -> int | None:
+        if not kept:
+            return None
+        turn = self._path[kept - 1].turn
+        last = turn.sampled if turn.sampled_tokens else turn.call.context
+        return int(last[-1])
+
+    # -- renders --------------------------------------------------------------------------------------------
+
+    def _render(self, shown: dict[int, Message]) -> str:
+        """The conversation, with some messages shown as stand-ins, up to where the model goes on."""
+        messages = [shown.get(index, message) for index, message in enumerate(self._masked)]
+        if self._prefill is not None:
+            return self._render_prefill(messages)
+        return self._write(messages, generate=True)
+
+    def _render_prefill(self, messages: list[Message]) -> str:
+        """A trailing assistant message is begun, not closed: the render is cut off behind its text."""
+        assert self._prefill is not None
+        end = Saying(self._prefill, "c")
+        text = self._masked[self._prefill].content or ""
+        messages[-1] = msgspec.structs.replace(messages[-1], content=end.placeholder)
+        before, found, _ = self._write(messages, generate=False).partition(end.placeholder)
+        if not found:
+            raise TemplateRefused("the chat template drops the text of a trailing assistant message", param="messages")
+        return before + text
+
+    def _write(self, messages: list[Message], *, generate: bool) -> str:
+        seen = [as_template_sees(message) for message in messages]
+        return self._template.render(seen, self._tools, self._arguments, generate=generate, now=self._now)
+
+    def _parse(self, before: str, region: str) -> Message:
+        reader = ReplyReader(
+            self._grammar,
+            self._renderer.tokenizer,
+            thinking=self._opens_thinking(before),
+            stop=(),
+            new_call_id=lambda: "",
+        )
+        reader.feed_text(region)
+        return reader.reply
+
+    def _opens_thinking(self, text: str) -> bool:
+        think = self._renderer.grammar.think
+        return think is not None and text[-64:].rstrip().endswith(think[0])

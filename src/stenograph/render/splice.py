@@ -1,0 +1,133 @@
+"""Proof that a render continues what was sent, and the place where it does.
+
+A render of the whole conversation, sampled replies as placeholders, is walked along the path: behind each turn's
+context (which must read as it did when it was sent) comes the turn's reply as the template writes it now (which must
+say what was sampled, all of it and nothing else). Where the walk ends, the new context begins.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+
+from stenograph.core import Ending, ForkReason, Message, Value
+from stenograph.render.standin import Place, places, sayings
+
+
+class Step(Value):
+    """One turn of a path, as far as its text goes."""
+
+    message: int
+    """Index of its reply in the conversation."""
+    reply: Message
+    """Masked, with placeholders: what the template was shown."""
+    said: Message
+    """What was sampled, masked."""
+    text_chars: int
+    text_hash: str
+    ending: Ending
+
+
+class Walk(Value):
+    kept: int
+    """How many turns of the path the render keeps."""
+    position: int
+    """Where in the render the text behind them begins."""
+    reason: ForkReason | None = None
+    """Why not all; None: all are kept."""
+    detail: str = ""
+    message: int = 0
+    """The message at which it diverged."""
+
+
+Parse = Callable[[str, str], Message]
+"""(what precedes, a reply as the template writes it) → the message it parses to."""
+
+
+def text_hash(text: str) -> str:
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def walk(render: str, path: Sequence[Step], parse: Parse, call_close: str) -> Walk:
+    by_message: dict[int, list[Place]] = {}
+    for place in places(render):
+        by_message.setdefault(place.saying.message, []).append(place)
+    position = 0
+    for count, step in enumerate(path):
+        start = position + step.text_chars
+        if len(render) < start or text_hash(render[position:start]) != step.text_hash:
+            detail = "the template writes what precedes this reply otherwise than it was sent"
+            return Walk(count, position, ForkReason.TEMPLATE_REWROTE_HISTORY, detail, step.message)
+        found = by_message.get(step.message, [])
+        problem = _differs(render, start, step, found, parse, call_close)
+        if problem is not None:
+            return Walk(count, position, problem[0], problem[1], step.message)
+        position = _end(render, start, step, found, call_close)
+    return Walk(len(path), position)
+
+
+def behind(render: str, step: Step, call_close: str) -> int | None:
+    """Where the text behind one reply begins, whatever precedes it; None where the reply cannot be found."""
+    found = [place for place in places(render) if place.saying.message == step.message]
+    if not found or [place.saying for place in found][-1] != sayings(step.message, step.said)[-1]:
+        return None
+    return _end(render, found[-1].end, step, found, call_close)
+
+
+def _differs(
+    render: str, start: int, step: Step, found: list[Place], parse: Parse, call_close: str
+) -> tuple[ForkReason, str] | None:
+    expected, seen = sayings(step.message, step.said), [place.saying for place in found]
+    missing = [saying for saying in expected if saying not in seen]
+    if missing:
+        what = {"r": "reasoning", "c": "text", "a": "tool calls"}[missing[0].kind]
+        return ForkReason.TEMPLATE_REWROTE_HISTORY, f"the template drops the {what} of this reply"
+    if seen != expected or (found and found[0].start < start):
+        return ForkReason.BRIDGE_REFUSED, "the template repeats or reorders what this reply says"
+    cut = _cut(render, start, step, found, call_close)
+    if not _says_the_same(parse(render[:start], render[start:cut]), step.reply):
+        return ForkReason.TEMPLATE_REWROTE_HISTORY, "the template writes something else into this reply"
+    if _met(render, cut, step) is None:
+        return ForkReason.TEMPLATE_REWROTE_HISTORY, "the template closes this reply otherwise than the model did"
+    return None
+
+
+def _says_the_same(written: Message, shown: Message) -> bool:
+    def calls(message: Message) -> list[tuple[str, object]]:
+        return [(call.name, call.arguments) for call in message.tool_calls]
+
+    return (
+        (written.content or "").strip() == (shown.content or "").strip()
+        and (written.reasoning or "").strip() == (shown.reasoning or "").strip()
+        and calls(written) == calls(shown)
+    )
+
+
+def _cut(render: str, start: int, step: Step, found: list[Place], call_close: str) -> int:
+    """The end of what the reply says, in the template's writing: behind a call its closing marker belongs to it,
+    unless the sample broke off before it."""
+    said = found[-1].end if found else start
+    closing = render.find(call_close, said) if step.said.tool_calls else -1
+    if closing < 0:
+        return said
+    if step.ending.unclosed and not step.ending.rest.strip():
+        return said + len(render[said:closing].rstrip())
+    return closing + len(call_close)
+
+
+def _met(render: str, cut: int, step: Step) -> int | None:
+    """Where the render goes on behind what was sampled: the sampled rest must be how the template goes on, too."""
+    rest = step.ending.rest
+    if render.startswith(rest, cut):
+        return cut + len(rest)
+    if not rest.strip():
+        return cut
+    while cut < len(render) and render[cut].isspace():
+        cut += 1
+    return cut + len(rest.lstrip()) if render.startswith(rest.lstrip(), cut) else None
+
+
+def _end(render: str, start: int, step: Step, found: list[Place], call_close: str) -> int:
+    cut = _cut(render, start, step, found, call_close)
+    met = _met(render, cut, step)
+    return cut if met is None else met

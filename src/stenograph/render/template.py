@@ -1,0 +1,125 @@
+"""A chat template: Jinja as `transformers` runs it, in a sandbox, with a clock that stands still.
+
+The environment has what templates of the field rely on (`loopcontrols`, `{% generation %}`, `raise_exception`,
+`strftime_now`, a `tojson` that escapes nothing), so any template that renders there renders here, to the same text.
+"""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import NoReturn
+
+import jinja2
+import jinja2.ext
+import jinja2.meta
+import jinja2.nodes
+import jinja2.parser
+import jinja2.sandbox
+
+from stenograph.core import JSON, Message
+from stenograph.errors import ConfigError, TemplateRefused
+
+
+class _Generation(jinja2.ext.Extension):
+    """`{% generation %}…{% endgeneration %}` marks what a model wrote; here it only has to be let through."""
+
+    tags = {"generation"}  # noqa: RUF012  (jinja2 declares it as an instance attribute)
+
+    def parse(self, parser: jinja2.parser.Parser) -> jinja2.nodes.Node:
+        line = next(parser.stream).lineno
+        body = parser.parse_statements(("name:endgeneration",), drop_needle=True)
+        return jinja2.nodes.CallBlock(self.call_method("_through"), [], [], body).set_lineno(line)
+
+    def _through(self, caller: Callable[[], str]) -> str:
+        return caller()
+
+
+def _tojson(
+    value: JSON,
+    ensure_ascii: bool = False,
+    indent: int | None = None,
+    separators: tuple[str, str] | None = None,
+    sort_keys: bool = False,
+) -> str:
+    """Jinja's own escapes `<` and `&`, which no model was trained on."""
+    return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
+
+
+class _Refusal(jinja2.TemplateError):
+    """The template called `raise_exception`."""
+
+
+def _raise_exception(message: str) -> NoReturn:
+    raise _Refusal(message)
+
+
+def _environment() -> jinja2.sandbox.ImmutableSandboxedEnvironment:
+    environment = jinja2.sandbox.ImmutableSandboxedEnvironment(
+        trim_blocks=True, lstrip_blocks=True, extensions=[_Generation, jinja2.ext.loopcontrols]
+    )
+    environment.filters["tojson"] = _tojson
+    environment.globals["raise_exception"] = _raise_exception
+    return environment
+
+
+class Template:
+    def __init__(self, source: str, special_tokens: Mapping[str, str]) -> None:
+        """`special_tokens`: what templates call `bos_token`, `eos_token` and so on."""
+        self.source = source
+        self._special_tokens = dict(special_tokens)
+        self.hash = hashlib.sha256(source.encode()).hexdigest()[:16]
+        try:
+            environment = _environment()
+            self._compiled = environment.from_string(source)
+            self.reads = frozenset(jinja2.meta.find_undeclared_variables(environment.parse(source)))
+            """The arguments that make a difference to it."""
+        except jinja2.TemplateError as error:
+            raise ConfigError(f"the chat template is not valid Jinja: {error}") from error
+
+    def render(
+        self,
+        messages: Sequence[Mapping[str, JSON]],
+        tools: Sequence[JSON],
+        arguments: Mapping[str, JSON],
+        *,
+        generate: bool,
+        now: datetime.datetime,
+    ) -> str:
+        """`generate` adds the opening of an assistant turn. `now` is the session's own time: a date in the prompt
+        must not change under a conversation that crosses midnight."""
+        variables: dict[str, JSON] = {
+            **self._special_tokens,
+            "documents": None,
+            "strftime_now": now.strftime,
+            **arguments,
+            "messages": messages,
+            "tools": list(tools) or None,
+            "add_generation_prompt": generate,
+        }
+        try:
+            return self._compiled.render(variables)
+        except _Refusal as error:
+            raise TemplateRefused(f"the chat template refuses this conversation: {error}", param="messages") from error
+        except (jinja2.TemplateError, TypeError, ValueError, KeyError, AttributeError, IndexError) as error:
+            detail = f"{type(error).__name__}: {error}"
+            raise TemplateRefused(f"the chat template cannot render this conversation: {detail}") from error
+
+
+def as_template_sees(message: Message) -> dict[str, JSON]:
+    """The mapping that templates expect. Absent is absent: many ask `is defined`."""
+    seen: dict[str, JSON] = {"role": message.role, "content": message.content or ""}
+    if message.reasoning is not None:
+        seen["reasoning_content"] = message.reasoning
+    if message.tool_calls:
+        seen["tool_calls"] = [
+            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+            for call in message.tool_calls
+        ]
+    if message.tool_call_id is not None:
+        seen["tool_call_id"] = message.tool_call_id
+    if message.name is not None:
+        seen["name"] = message.name
+    return seen

@@ -1,0 +1,146 @@
+"""The routes, without logic: one table, from which the application and its own description are made."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import starlette.routing
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp
+
+from stenograph import __version__
+from stenograph.errors import (
+    CallerError,
+    Conflict,
+    EngineTimeout,
+    EngineUnavailable,
+    EvidenceError,
+    NotFound,
+    StenographError,
+    StoreError,
+    TooLarge,
+    Unauthorized,
+)
+from stenograph.server import info_calls, session_calls
+from stenograph.server.desk import Desk
+from stenograph.server.model_call import ModelCall
+from stenograph.server.session_calls import answer, refusal
+from stenograph.wire import chat, chat_answer, chat_request, info, sessions
+from stenograph.wire.openapi import Route, openapi
+
+Handler = Callable[[Desk, Request], Awaitable[Response]]
+
+OF_A_SESSION = (CallerError, Unauthorized, NotFound, StoreError)
+OF_A_MODEL = (
+    CallerError, Unauthorized, NotFound, Conflict, TooLarge, EvidenceError, EngineUnavailable, EngineTimeout, StoreError,
+)  # fmt: skip
+
+CHAT = Route(
+    method="POST",
+    path="/v1/chat/completions",
+    operation="chat_completions",
+    summary="OpenAI Chat Completions, recorded as a turn",
+    body=chat_request.ChatRequest,
+    answer=chat_answer.ChatCompletion,
+    stream=chat_answer.ChatCompletionChunk,
+    errors=OF_A_MODEL,
+)
+MODELS = Route(method="GET", path="/v1/models", operation="models", summary="The models", answer=info.Models)
+
+SESSION_CALLS: tuple[tuple[Route, Handler], ...] = (
+    (Route(method="POST", path="/sessions", operation="create_session", summary="Opens a session", status=201,
+           body=sessions.CreateSession, answer=sessions.SessionOpened, errors=(*OF_A_SESSION, Conflict)),
+     session_calls.create_session),
+    (Route(method="GET", path="/sessions", operation="list_sessions", summary="Sessions, oldest first",
+           query=sessions.SessionFilter, answer=sessions.SessionList, errors=OF_A_SESSION), session_calls.list_sessions),
+    (Route(method="GET", path="/sessions/{id}", operation="get_session", summary="One session",
+           answer=sessions.SessionView, errors=OF_A_SESSION), session_calls.get_session),
+    (Route(method="DELETE", path="/sessions/{id}", operation="delete_session", summary="Forgets a session for good",
+           status=204, errors=OF_A_SESSION), session_calls.delete_session),
+    (Route(method="POST", path="/sessions/{id}/reward", operation="reward_session",
+           summary="Rewards a session or one of its turns", body=sessions.Reward, answer=sessions.SessionView,
+           errors=OF_A_SESSION), session_calls.reward_session),
+    (Route(method="POST", path="/sessions/{id}/finish", operation="finish_session", summary="Ends a session",
+           body=sessions.Finish, answer=sessions.SessionView, errors=(*OF_A_SESSION, Conflict)),
+     session_calls.finish_session),
+    (Route(method="POST", path="/groups/{group}/finish", operation="finish_group", summary="Ends a group's sessions",
+           body=sessions.Finish, answer=sessions.SessionList, errors=OF_A_SESSION), session_calls.finish_group),
+    (Route(method="GET", path="/sessions/{id}/samples", operation="session_samples",
+           summary="What a trainer is handed: one sample a branch", query=sessions.SamplesQuery,
+           answer=sessions.SampleList, errors=OF_A_SESSION), session_calls.session_samples),
+    (Route(method="GET", path="/sessions/{id}/tree", operation="session_tree", summary="The turns, as committed",
+           answer=sessions.TreeView, errors=OF_A_SESSION), session_calls.session_tree),
+    (Route(method="POST", path="/engines/weights", operation="set_weights",
+           summary="Names the weights that the engines hold from now on", body=sessions.Weights,
+           answer=sessions.Weights, errors=(CallerError, Unauthorized)), session_calls.set_weights),
+    (Route(method="GET", path="/metrics", operation="metrics", summary="Prometheus' text", media="text/plain"),
+     info_calls.metrics),
+)  # fmt: skip
+"""With an admin key, only who has it may call these."""
+
+OPEN_CALLS: tuple[tuple[Route, Handler], ...] = (
+    (Route(method="GET", path="/health", operation="health", summary="200 where the engine answers",
+           answer=info.Health, errors=(EngineUnavailable,)), info_calls.health),
+    (MODELS, info_calls.models),
+)  # fmt: skip
+
+
+def build(desk: Callable[[], Desk]) -> ASGIApp:
+    """`desk` is asked for at each call: the application may be made before the engine is up."""
+    chat_call = ModelCall(desk, chat)
+    models = _handled(desk, info_calls.models, admin=False)
+    root = _handled(desk, info_calls.root, admin=False)
+    described = openapi(_all_routes(), __version__)
+
+    async def description(request: Request) -> Response:
+        return answer(described)
+
+    return Starlette(
+        routes=[
+            starlette.routing.Route("/s/{session}" + CHAT.path, chat_call, methods=["POST"]),
+            starlette.routing.Route(CHAT.path, chat_call, methods=["POST"]),
+            *(_route(route, _handled(desk, handler, admin=True)) for route, handler in SESSION_CALLS),
+            *(_route(route, _handled(desk, handler, admin=False)) for route, handler in OPEN_CALLS),
+            starlette.routing.Route("/s/{session}" + MODELS.path, models, methods=["GET"]),
+            starlette.routing.Route("/s/{session}", root, methods=["GET", "HEAD"]),
+            starlette.routing.Route("/", root, methods=["GET", "HEAD"]),
+            starlette.routing.Route("/openapi.json", description, methods=["GET"]),
+        ],
+        exception_handlers={404: _no_route, 405: _no_route},
+    )
+
+
+def _all_routes() -> list[Route]:
+    return [CHAT, *(route for route, _ in (*SESSION_CALLS, *OPEN_CALLS))]
+
+
+def _route(route: Route, endpoint: Callable[[Request], Awaitable[Response]]) -> starlette.routing.Route:
+    return starlette.routing.Route(route.path, endpoint, methods=[route.method])
+
+
+def _handled(desk: Callable[[], Desk], handler: Handler, *, admin: bool) -> Callable[[Request], Awaitable[Response]]:
+    async def endpoint(request: Request) -> Response:
+        try:
+            if admin:
+                desk().check_admin(request.headers)
+            return await handler(desk(), request)
+        except StenographError as error:
+            return refusal(error)
+
+    return endpoint
+
+
+async def _no_route(request: Request, error: Exception) -> Response:
+    status = getattr(error, "status_code", 404)
+    what = "there is no such route" if status == 404 else "this route does not take"
+    return refusal(_RouteError(f"{what}: {request.method} {request.url.path}", status))
+
+
+class _RouteError(StenographError):
+    type = "not_found_error"
+
+    def __init__(self, message: str, status: int) -> None:
+        super().__init__(message)
+        self.status = status

@@ -1,0 +1,122 @@
+"""What every handler of one gateway shares, and the few questions that all of them ask of it."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import Mapping
+
+import msgspec
+
+from stenograph.config import Settings
+from stenograph.core import SessionFacts
+from stenograph.errors import CallerError, NotFound, Unauthorized
+from stenograph.live import LiveSession
+from stenograph.server.metrics import Metrics
+from stenograph.server.registry import Registry, hash_key, new_key
+from stenograph.turn import House, Ticket
+from stenograph.wire.body import Id
+from stenograph.wire.codec import Decoded
+from stenograph.wire.sampling import given_by_session
+
+log = logging.getLogger("stenograph")
+LOST_TRAINING = 10
+"""After so many calls without a session, and at each power of ten of it, a warning."""
+
+
+class Desk:
+    def __init__(self, settings: Settings, house: House, registry: Registry, metrics: Metrics) -> None:
+        self.settings = settings
+        self.house = house
+        self.registry = registry
+        self.metrics = metrics
+        self._without_session = 0
+
+    # -- sessions ------------------------------------------------------------------------------------------
+
+    def session_of(self, in_path: str | None, headers: Mapping[str, str], in_body: str | None) -> LiveSession:
+        """CONTRACT 4's order: path, header, key, body, the default; with none of them a session of its own."""
+        key = self._session_key(headers)
+        by_key = self.registry.by_key(key) if key else None
+        id = in_path or headers.get("x-session-id") or by_key or in_body or self.settings.default_session
+        if id is None:
+            return self._own_session()
+        self._check_key(id, by_key)
+        return self.registry.get(id) or self._opened_by_name(id)
+
+    def facts(self, id: str | None = None, key: str | None = None) -> SessionFacts:
+        now = self.house.now()
+        return SessionFacts(
+            id=id or secrets.token_hex(8), key_hash=hash_key(key or new_key()), created_at=now, touched_at=now
+        )
+
+    def _session_key(self, headers: Mapping[str, str]) -> str | None:
+        return headers.get("authorization", "").removeprefix("Bearer ").strip() or headers.get("x-api-key")
+
+    def _check_key(self, id: str, by_key: str | None) -> None:
+        if self.settings.admin_key is not None and by_key != id:
+            self.registry.must(id)
+            raise Unauthorized(f"session {id} needs its own api_key, as bearer or x-api-key")
+
+    def _opened_by_name(self, id: str) -> LiveSession:
+        if self.settings.admin_key is not None:
+            return self.registry.must(id)
+        check_id(id, "session")
+        session, _ = self.registry.open(self.facts(id))
+        return session
+
+    def _own_session(self) -> LiveSession:
+        if self.settings.admin_key is not None:
+            raise Unauthorized("no session: send a session's api_key, as bearer or x-api-key")
+        self._without_session += 1
+        self.metrics.without_session.inc()
+        if self._without_session >= LOST_TRAINING and _is_power_of_ten(self._without_session):
+            log.warning(
+                "%d calls came without a session, so each is a rollout of its own and multi-turn training is lost. "
+                "Point the agent at /s/SESSION/v1, or send the header X-Session-ID.",
+                self._without_session,
+            )
+        session, _ = self.registry.open(self.facts())
+        return session
+
+    # -- calls ---------------------------------------------------------------------------------------------
+
+    def check_model(self, model: str, *, under_session: bool) -> None:
+        known = self.models
+        if not under_session and model not in known:
+            raise NotFound(
+                f"there is no model {model}; there is {', '.join(known)}", code="model_not_found", param="model"
+            )
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        return (self.settings.model or self.house.info.model, *self.settings.model_alias)
+
+    def ticket(self, session: LiveSession, decoded: Decoded, idempotency_key: str | None) -> Ticket:
+        call_id = secrets.token_hex(12)
+        sampling = session.facts.sampling
+        return Ticket(
+            call_id=call_id,
+            turn_ids=tuple(f"{call_id}.{choice}" for choice in range(decoded.ask.n)),
+            body_hash=decoded.body_hash,
+            idempotency_key=idempotency_key,
+            defaults=given_by_session(sampling.defaults),
+            force=given_by_session(sampling.force),
+        )
+
+    def check_admin(self, headers: Mapping[str, str]) -> None:
+        expected = self.settings.admin_key
+        sent = self._session_key(headers) or ""
+        if expected is not None and not secrets.compare_digest(sent.encode(), expected.encode()):
+            raise Unauthorized("this call needs the admin key, as bearer or x-api-key")
+
+
+def check_id(id: str, param: str) -> None:
+    try:
+        msgspec.convert(id, Id)
+    except msgspec.ValidationError as error:
+        raise CallerError(f"{param}: 1 to 128 characters of A-Z a-z 0-9 . _ : -", param=param) from error
+
+
+def _is_power_of_ten(number: int) -> bool:
+    return str(number).strip("0") == "1"

@@ -1,0 +1,96 @@
+"""A call under way, apart from the connections that wait for it.
+
+A caller may go away and come back: an SDK retries after its own timeout with the very same call. So a call runs on its
+own; connections listen to it. When the last one has left, it goes on for the grace period, and is then aborted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+from stenograph.core import Event
+from stenograph.errors import CallerError, StenographError
+from stenograph.turn import Ticket
+
+log = logging.getLogger("stenograph")
+Work = Callable[[Callable[[Event], None], Callable[[], None]], Awaitable[None]]
+
+
+class Flight:
+    def __init__(self, ticket: Ticket, work: Work, grace: float) -> None:
+        """`work` gets `emit` and `seal`; it is started at once."""
+        self.ticket = ticket
+        self.listeners = 0
+        self.delivered = False
+        """Some caller has had the whole answer."""
+        self.over = False
+        self.sealed = False
+        """The turn is being recorded: it can no longer be aborted."""
+        self._grace = grace
+        self._events: list[Event] = []
+        self._error: StenographError | None = None
+        self._news = asyncio.Event()
+        self._leaving: asyncio.TimerHandle | None = None
+        self._task = asyncio.ensure_future(self._run(work))
+
+    async def listen(self) -> AsyncIterator[Event]:
+        """All events from the beginning, as they come; raises what the call failed of."""
+        self._join()
+        try:
+            place = 0
+            while place < len(self._events) or not self.over:
+                if place == len(self._events):
+                    await self._news.wait()
+                    continue
+                yield self._events[place]
+                place += 1
+            if self._error is not None:
+                raise self._error
+        finally:
+            self._leave()
+
+    def abort(self) -> None:
+        if not self.sealed:
+            self._task.cancel()
+
+    async def ended(self) -> None:
+        await asyncio.wait({self._task})
+
+    async def _run(self, work: Work) -> None:
+        try:
+            await work(self._emit, self._seal)
+        except StenographError as error:
+            self._error = error
+        except asyncio.CancelledError:
+            self._error = CallerError("the call was aborted", code="aborted")
+        except Exception as error:
+            log.exception("call %s failed", self.ticket.call_id)
+            self._error = StenographError("internal error; the gateway's log has it", code="internal_error")
+            self._error.__cause__ = error
+        finally:
+            self.over = True
+            self._wake()
+
+    def _emit(self, event: Event) -> None:
+        self._events.append(event)
+        self._wake()
+
+    def _seal(self) -> None:
+        self.sealed = True
+
+    def _wake(self) -> None:
+        news, self._news = self._news, asyncio.Event()
+        news.set()
+
+    def _join(self) -> None:
+        self.listeners += 1
+        if self._leaving is not None:
+            self._leaving.cancel()
+            self._leaving = None
+
+    def _leave(self) -> None:
+        self.listeners -= 1
+        if not self.listeners and not self.over:
+            self._leaving = asyncio.get_running_loop().call_later(self._grace, self.abort)

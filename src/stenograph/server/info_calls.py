@@ -1,0 +1,35 @@
+"""What a gateway says of itself: health, metrics, models, its own description."""
+
+from __future__ import annotations
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from stenograph.core import State
+from stenograph.errors import EngineUnavailable
+from stenograph.server.desk import Desk
+from stenograph.server.session_calls import answer
+from stenograph.wire.info import Health, Model, Models
+
+
+async def health(desk: Desk, request: Request) -> Response:
+    info = desk.house.info
+    if not await desk.house.engine.healthy():
+        raise EngineUnavailable(f"engine {info.name} ({info.kind}) does not answer")
+    return answer(Health(status="ok", engine=info.name, kind=info.kind, model=info.model))
+
+
+async def metrics(desk: Desk, request: Request) -> Response:
+    is_open = (facts.state is State.OPEN for facts in desk.registry.all_facts())
+    desk.metrics.open_sessions.set(sum(is_open))
+    return Response(desk.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+
+async def models(desk: Desk, request: Request) -> Response:
+    length = desk.house.info.max_model_len
+    return answer(Models(data=tuple(Model(id=name, max_model_len=length) for name in desk.models)))
+
+
+async def root(desk: Desk, request: Request) -> Response:
+    """Agents knock here before they begin."""
+    return answer(Health(status="ok", engine=desk.house.info.name, kind=desk.house.info.kind, model=desk.models[0]))

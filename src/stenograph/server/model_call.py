@@ -1,0 +1,150 @@
+"""An agent's call: which session, a repeat or a new one, and the answer as JSON or as a stream."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Callable
+
+from starlette.types import Receive, Scope, Send
+
+from stenograph.core import Attempt, Call, Event, State
+from stenograph.errors import ContextLengthExceeded, EngineError, StenographError
+from stenograph.live import LiveSession
+from stenograph.server.connection import Connection, Gone, error_headers
+from stenograph.server.desk import Desk
+from stenograph.server.flight import Flight
+from stenograph.turn import Ticket, replay, take_turn
+from stenograph.wire.codec import Codec, Decoded
+
+JSON_TYPE = {"content-type": "application/json"}
+SSE_TYPE = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache", "x-accel-buffering": "no"}
+
+
+class ModelCall:
+    """The ASGI application of one protocol's route."""
+
+    def __init__(self, desk: Callable[[], Desk], codec: Codec) -> None:
+        self._desk = desk
+        self._codec = codec
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        connection = Connection(scope, receive, send)
+        headers: dict[str, str] = {}
+        try:
+            await self._serve(scope, connection, headers)
+        except Gone:
+            self._desk().metrics.disconnects.inc()
+        except StenographError as error:
+            self._desk().metrics.errors.labels(str(error.status)).inc()
+            body = self._codec.error_body(error)
+            await connection.answer(error.status, {**JSON_TYPE, **headers, **error_headers(error)}, body)
+
+    async def _serve(self, scope: Scope, connection: Connection, headers: dict[str, str]) -> None:
+        desk = self._desk()
+        body = await connection.body(desk.settings.max_body_bytes)
+        decoded = self._codec.decode(body, desk.house.renderer.tokenizer.bytes_of)
+        in_path = scope["path_params"].get("session")
+        session = desk.session_of(in_path, connection.headers, decoded.session_id)
+        headers["x-session-id"] = session.facts.id
+        desk.check_model(decoded.ask.model, under_session=in_path is not None)
+        answer = self._answer_to(desk, session, decoded, connection.headers)
+        headers["x-turn-id"] = answer.turn_ids[0]
+        await answer.to(connection, decoded, headers)
+
+    def _answer_to(self, desk: Desk, session: LiveSession, decoded: Decoded, headers: dict[str, str]) -> _Answer:
+        flights = desk.registry.flights(session)
+        ticket = desk.ticket(session, decoded, headers.get("idempotency-key"))
+        retried = _number(headers.get("x-stainless-retry-count")) > 0
+        first_try = flights.repeated(ticket, session.tree, retried=retried)
+        if first_try is None:
+            first_try = flights.start(ticket, lambda emit, seal: _fly(desk, session, decoded, ticket, emit, seal))
+        return _Answer(desk, session, first_try)
+
+
+class _Answer:
+    """The events of one call, to one connection: from the flight, or from the record."""
+
+    def __init__(self, desk: Desk, session: LiveSession, source: Flight | Call) -> None:
+        self._desk = desk
+        self._session = session
+        self._source = source
+        if isinstance(source, Flight):
+            self.call_id, self.turn_ids = source.ticket.call_id, source.ticket.turn_ids
+        else:
+            self.call_id, self.turn_ids = source.id, tuple(turn.id for turn in session.tree.choices(source))
+
+    async def to(self, connection: Connection, decoded: Decoded, headers: dict[str, str]) -> None:
+        flights = self._desk.registry.flights(self._session)
+        try:
+            send = self._stream if decoded.stream else self._json
+            await connection.while_connected(send(connection, decoded, headers))
+        except Gone:
+            if self.call_id in self._session.tree.calls:
+                flights.missed(self.call_id)
+            raise
+        flights.delivered(self.call_id)
+
+    async def _json(self, connection: Connection, decoded: Decoded, headers: dict[str, str]) -> None:
+        events = [event async for event in self._events()]
+        await connection.answer(200, {**JSON_TYPE, **headers}, decoded.encoder.json(events))
+
+    async def _stream(self, connection: Connection, decoded: Decoded, headers: dict[str, str]) -> None:
+        """The status waits for the first event: what fails before it is told by its status."""
+        events = self._events()
+        first = await anext(events)
+        await connection.start(200, {**SSE_TYPE, **headers})
+        await connection.stream(_frames(first, events, decoded, self._desk))
+
+    async def _events(self) -> AsyncIterator[Event]:
+        if isinstance(self._source, Flight):
+            async for event in self._source.listen():
+                yield event
+            return
+        for event in replay(self._session.tree, self._session.tree.choices(self._source)):
+            yield event
+
+
+async def _frames(first: Event, rest: AsyncIterator[Event], decoded: Decoded, desk: Desk) -> AsyncIterator[bytes]:
+    yield decoded.encoder.sse(first)
+    try:
+        async for event in rest:
+            yield decoded.encoder.sse(event)
+    except StenographError as error:
+        desk.metrics.errors.labels(str(error.status)).inc()
+        yield decoded.encoder.sse_error(error)
+
+
+async def _fly(
+    desk: Desk,
+    session: LiveSession,
+    decoded: Decoded,
+    ticket: Ticket,
+    emit: Callable[[Event], None],
+    seal: Callable[[], None],
+) -> None:
+    """The turn itself; a failure is counted where it left no turn."""
+    try:
+        with desk.metrics.in_flight.track_inprogress():
+            await take_turn(desk.house, session, decoded.ask, ticket, emit, seal)
+    except ContextLengthExceeded:
+        await _count(desk, session, Attempt.CONTEXT_OVERFLOW)
+        raise
+    except EngineError:
+        await _count(desk, session, Attempt.ENGINE_ERROR)
+        raise
+    except asyncio.CancelledError:
+        if session.facts.state is not State.CANCELLED:
+            await _count(desk, session, Attempt.DISCONNECTED)
+        raise
+    call = session.tree.calls[ticket.call_id]
+    desk.metrics.committed(call, session.tree.choices(call))
+
+
+async def _count(desk: Desk, session: LiveSession, attempt: Attempt) -> None:
+    desk.metrics.attempts.labels(attempt.value).inc()
+    await asyncio.shield(desk.registry.count(session, attempt))
+
+
+def _number(text: str | None) -> int:
+    return int(text) if text is not None and re.fullmatch(r"[0-9]{1,9}", text) else 0

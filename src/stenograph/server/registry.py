@@ -1,0 +1,118 @@
+"""The sessions of one gateway: opened, found, changed, ended."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import secrets
+from collections.abc import Callable, Iterator
+
+from stenograph.core import Attempt, SessionFacts, State
+from stenograph.errors import Conflict, NotFound
+from stenograph.live import LiveSession, revived
+from stenograph.server.flights import Flights
+from stenograph.session import lifecycle
+from stenograph.session.tree import Tree
+from stenograph.store.store import Store
+
+
+class Registry:
+    def __init__(self, store: Store, now: Callable[[], float], grace: float) -> None:
+        self._store = store
+        self._now = now
+        self._grace = grace
+        self._live: dict[str, LiveSession] = {}
+        self._flights: dict[str, Flights] = {}
+        self._facts = {facts.id: facts for facts in store.facts()}
+        """Of every session, in the order in which they were opened; the live ones' own are newer."""
+        self._by_key = {facts.key_hash: facts.id for facts in self._facts.values()}
+        self._writing: set[asyncio.Task[None]] = set()
+
+    # -- opening and finding -------------------------------------------------------------------------------
+
+    def open(self, facts: SessionFacts) -> tuple[LiveSession, asyncio.Task[None]]:
+        """The session is there at once; it is durable when the task is done (or with its first turn)."""
+        if facts.id in self._facts:
+            raise Conflict(f"there is a session {facts.id} already", code="session_exists", param="id")
+        session = LiveSession(facts, Tree())
+        self._live[facts.id] = session
+        self._by_key[facts.key_hash] = facts.id
+        return session, self.change(session, facts)
+
+    def get(self, id: str) -> LiveSession | None:
+        if id not in self._live and id in self._facts:
+            stored = self._store.load(id)
+            if stored is not None:
+                self._live[id] = revived(stored)
+        return self._live.get(id)
+
+    def must(self, id: str) -> LiveSession:
+        session = self.get(id)
+        if session is None:
+            raise NotFound(f"there is no session {id}", code="session_not_found")
+        return session
+
+    def by_key(self, key: str) -> str | None:
+        return self._by_key.get(hash_key(key))
+
+    def flights(self, session: LiveSession) -> Flights:
+        return self._flights.setdefault(session.facts.id, Flights(self._grace))
+
+    def all_facts(self) -> Iterator[SessionFacts]:
+        """Oldest first."""
+        for id, facts in list(self._facts.items()):
+            yield self._live[id].facts if id in self._live else facts
+
+    # -- changing ------------------------------------------------------------------------------------------
+
+    def change(self, session: LiveSession, facts: SessionFacts) -> asyncio.Task[None]:
+        """In memory at once; the task is done when it is durable."""
+        session.facts = self._facts[facts.id] = facts
+        task = asyncio.get_running_loop().create_task(self._store.commit([facts]))
+        self._writing.add(task)
+        task.add_done_callback(self._writing.discard)
+        return task
+
+    def end(self, session: LiveSession, state: State, error: str | None) -> asyncio.Task[None]:
+        task = self.change(session, lifecycle.ended(session.facts, state, error, self._now()))
+        if state is State.CANCELLED:
+            self.flights(session).abort()
+        return task
+
+    def count(self, session: LiveSession, attempt: Attempt) -> asyncio.Task[None]:
+        return self.change(session, lifecycle.attempted(session.facts, attempt, self._now()))
+
+    async def delete(self, session: LiveSession) -> None:
+        id = session.facts.id
+        self.flights(session).abort()
+        await self._store.delete(id)
+        self._by_key.pop(session.facts.key_hash, None)
+        self._live.pop(id, None)
+        self._flights.pop(id, None)
+        self._facts.pop(id, None)
+
+    def expire(self) -> None:
+        """Ends what nobody has called for its `ttl`."""
+        for session in list(self._live.values()):
+            facts = session.facts
+            idle = self._now() - facts.touched_at
+            if facts.state is State.OPEN and facts.ttl is not None and idle > facts.ttl and self._is_quiet(session):
+                self.end(session, State.EXPIRED, None)
+
+    def _is_quiet(self, session: LiveSession) -> bool:
+        return not self.flights(session).under_way
+
+    async def close(self) -> None:
+        for flights in self._flights.values():
+            flights.abort()
+            await flights.ended()
+        if self._writing:
+            await asyncio.wait(set(self._writing))
+
+
+def hash_key(key: str) -> str:
+    return hashlib.sha256(key.encode()).hexdigest()
+
+
+def new_key() -> str:
+    return f"sk-steno-{secrets.token_urlsafe(24)}"

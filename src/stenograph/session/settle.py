@@ -1,0 +1,61 @@
+"""The sampling of one call: the session's word over the agent's, what is left of context and budget, the real stops."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import msgspec
+
+from stenograph.core import Ask, EngineInfo, Note, NoteKind, Sampling, Value
+from stenograph.errors import CallerError, ContextLengthExceeded
+
+ALWAYS_SERVED = frozenset({"max_tokens", "stop_token_ids"})
+"""What every engine can do, and what is set on every request."""
+
+
+class Limit(Value):
+    tokens: int
+    full: Literal["context", "budget"] | None
+    """What is full where a reply reaches it; None: the agent's own `max_tokens`."""
+
+
+def overlaid(ask: Ask, defaults: Mapping[str, Any], force: Mapping[str, Any]) -> tuple[Sampling, tuple[Note, ...]]:
+    """Defaults fill what the agent left out; force wins, and is noted where the agent had said otherwise."""
+    filling = {name: value for name, value in defaults.items() if name not in ask.given}
+    sampling: Sampling = msgspec.structs.replace(ask.sampling, **{**filling, **force})
+    overridden = sorted(name for name in force if name in ask.given and getattr(ask.sampling, name) != force[name])
+    notes = (Note(NoteKind.SAMPLING_FORCED, ", ".join(overridden)),) if overridden else ()
+    return sampling, notes
+
+
+def check_supported(sampling: Sampling, top_logprobs: int, engine: EngineInfo) -> None:
+    """What cannot be honoured is refused: dropping it would sample from another distribution than was asked for."""
+    for name in sampling.unusual():
+        if name not in engine.supports and name not in ALWAYS_SERVED:
+            raise CallerError(f"engine {engine.name} ({engine.kind}) cannot honour {name}", param=name)
+    if top_logprobs > engine.max_top_logprobs:
+        message = f"engine {engine.name} ({engine.kind}) reports at most {engine.max_top_logprobs} top logprobs"
+        raise CallerError(message, param="top_logprobs")
+
+
+def limit(asked: int | None, prompt_tokens: int, max_model_len: int, budget: int | None) -> Limit:
+    """The nearest of three ends: what the agent asked for, the model's context, the session's budget."""
+    room = max_model_len - prompt_tokens
+    if room <= 0:
+        raise ContextLengthExceeded(
+            f"the prompt has {prompt_tokens} tokens, which leaves no room to answer: "
+            f"the model's context is {max_model_len} tokens",
+            param="messages",
+        )
+    limits = [Limit(room, "context")]
+    limits += [] if budget is None else [Limit(budget, "budget")]
+    limits += [] if asked is None else [Limit(asked, None)]
+    return min(reversed(limits), key=lambda limit: limit.tokens)
+
+
+def with_stops(sampling: Sampling, max_tokens: int, closes: frozenset[int]) -> Sampling:
+    """As it is sent. A caller that ignores the end of a reply does so for the template's close too."""
+    own = () if sampling.ignore_eos else tuple(sorted(closes - set(sampling.stop_token_ids)))
+    stops = (*sampling.stop_token_ids, *own)
+    return msgspec.structs.replace(sampling, max_tokens=max_tokens, stop_token_ids=stops)

@@ -1,0 +1,50 @@
+"""What the way of a request needs of a store: when `commit` returns, the records are durable (law 5).
+
+A record is written whole or not at all, and all records of one `commit` together. Two kinds exist: the facts of a
+session (small, the latest replaces the earlier) and a call with its turns (written once, never again). Tools and
+template arguments are content-addressed blobs, named by the hash that the call carries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Protocol, TypeAlias
+
+from stenograph.core import SessionFacts, Turn, Value
+
+
+class TurnsCommitted(Value):
+    """All turns of one call. `turn.call` is one object, shared by the siblings, and is stored once."""
+
+    turns: tuple[Turn, ...]
+
+
+class Blob(Value):
+    hash: str
+    body: bytes
+
+
+Record: TypeAlias = SessionFacts | TurnsCommitted | Blob
+
+
+class StoredSession(Value):
+    facts: SessionFacts
+    calls: tuple[TurnsCommitted, ...]
+    """In the order in which they were committed: parents come before children."""
+
+
+class Store(Protocol):
+    async def commit(self, records: Sequence[Record]) -> None:
+        """Returns when all of `records` are durable; raises `StoreError` where they are not, and then none is."""
+
+    async def delete(self, session_id: str) -> None:
+        """Forgets a session and all its turns, for good; durable when it returns. Unknown is done."""
+
+    def facts(self) -> Iterator[SessionFacts]:
+        """Every session, oldest first."""
+
+    def load(self, session_id: str) -> StoredSession | None: ...
+
+    def blob(self, hash: str) -> bytes | None: ...
+
+    async def close(self) -> None: ...

@@ -1,0 +1,114 @@
+"""Rows into and out of one SQLite connection. Every store is this, over a file or over memory."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+import threading
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, TypeAlias
+
+from stenograph.core import Part, SessionFacts
+from stenograph.store.faults import translated
+from stenograph.store.pack import CALLS, FACTS, PARTS, TURNS, Row, rows
+from stenograph.store.schema import TABLES, Table
+from stenograph.store.store import Record, StoredSession, TurnsCommitted
+
+Statement: TypeAlias = tuple[str, Row]
+
+PAGE = 256
+"""Sessions read at a time: a slow consumer of `facts()` must not hold a snapshot, which would keep the WAL growing."""
+
+_INSERT = {table.name: table.insert for table in TABLES}
+_FACTS_AFTER = "SELECT * FROM session WHERE (created_at, id) > (?, ?) ORDER BY created_at, id LIMIT ?"
+_CALLS = "SELECT * FROM call WHERE session_id = ? ORDER BY seq"
+_TURNS = "SELECT turn.* FROM turn JOIN call ON call.id = call_id WHERE session_id = ? ORDER BY turn.seq"
+_PARTS = """SELECT part.* FROM part JOIN turn ON turn.id = turn_id JOIN call ON call.id = call_id
+WHERE session_id = ? ORDER BY turn.seq, place"""
+
+
+def statements(records: Sequence[Record]) -> list[Statement]:
+    """Facts first: a call may be committed together with the session it is in, in whatever order they are named."""
+    ordered = sorted(records, key=lambda record: not isinstance(record, SessionFacts))
+    with translated():
+        return [_statement(table, row) for record in ordered for table, row in rows(record)]
+
+
+def _statement(table: Table[Any], row: Row) -> Statement:
+    return _INSERT[table.name], row
+
+
+def write(connection: sqlite3.Connection, batch: Iterable[Statement]) -> None:
+    """All of it in one transaction, or none."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        for sql, row in batch:
+            connection.execute(sql, row)
+        connection.execute("COMMIT")
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+
+
+class Reads:
+    """The reading half of a store."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        connection.row_factory = sqlite3.Row
+        self._connection = connection
+        self._guard = threading.RLock()
+        """A snapshot belongs to the connection, not to a cursor: two threads would read in each other's."""
+
+    def facts(self) -> Iterator[SessionFacts]:
+        """Every session, oldest first; those that are created meanwhile are seen too."""
+        page = self._page(float("-inf"), "")
+        while page:
+            yield from page
+            page = self._page(page[-1].created_at, page[-1].id)
+
+    def load(self, session_id: str) -> StoredSession | None:
+        with self._snapshot():
+            found = self._select("SELECT * FROM session WHERE id = ?", session_id)
+            return StoredSession(FACTS.value(found[0]), self._calls(session_id)) if found else None
+
+    def blob(self, hash: str) -> bytes | None:
+        with self._snapshot():
+            found = self._select("SELECT body FROM blob WHERE hash = ?", hash)
+            return bytes(found[0]["body"]) if found else None
+
+    def _page(self, created_at: float, id: str) -> list[SessionFacts]:
+        with self._snapshot():
+            return [FACTS.value(row) for row in self._select(_FACTS_AFTER, created_at, id, PAGE)]
+
+    def _calls(self, session_id: str) -> tuple[TurnsCommitted, ...]:
+        parts = self._parts(session_id)
+        turns: dict[str, list[sqlite3.Row]] = defaultdict(list)
+        for row in self._select(_TURNS, session_id):
+            turns[row["call_id"]].append(row)
+        return tuple(_committed(row, turns[row["id"]], parts) for row in self._select(_CALLS, session_id))
+
+    def _parts(self, session_id: str) -> dict[str, list[Part]]:
+        parts: dict[str, list[Part]] = defaultdict(list)
+        for row in self._select(_PARTS, session_id):
+            parts[row["turn_id"]].append(PARTS.value(row))
+        return parts
+
+    def _select(self, sql: str, *arguments: str | float) -> list[sqlite3.Row]:
+        return self._connection.execute(sql, arguments).fetchall()
+
+    @contextlib.contextmanager
+    def _snapshot(self) -> Iterator[None]:
+        """One moment of the store, while another thread or process goes on writing."""
+        with self._guard, translated():
+            self._connection.execute("BEGIN")
+            try:
+                yield
+            finally:
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+
+
+def _committed(row: sqlite3.Row, turns: list[sqlite3.Row], parts: dict[str, list[Part]]) -> TurnsCommitted:
+    call = CALLS.value(row)
+    return TurnsCommitted(tuple(TURNS.value(turn, call=call, parts=tuple(parts[turn["id"]])) for turn in turns))

@@ -1,0 +1,335 @@
+"""★ The way of a request. `take_turn` shows it; nothing else knows every stage.
+
+    decode   a protocol's body              → an ask                        wire/     (before this)
+    match    ask + the session's tree       → what it continues             session/
+    render   new messages                   → new context tokens            render/
+    generate path + context tokens          → a stream of ids and logprobs  engine/
+    parse    sampled tokens                 → content, reasoning, calls     render/
+    commit   the turn                       → durable, visible              store/
+    encode   the same events                → JSON or SSE                   wire/     (behind this)
+
+Match and render decide synchronously; then the engine is awaited; then the turn is committed under the session's lock.
+The lock is never held across generation, so siblings and sub-agents run side by side.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Literal
+
+import msgspec
+import numpy as np
+
+from stenograph.core import (
+    Ask,
+    Call,
+    CallDelta,
+    Closed,
+    Conversation,
+    Done,
+    EngineInfo,
+    Event,
+    Fork,
+    Ids,
+    Note,
+    Opened,
+    Part,
+    Piece,
+    Request,
+    Turn,
+    Value,
+)
+from stenograph.engine.engine import Engine
+from stenograph.engine.evidence import checked
+from stenograph.live import LiveSession
+from stenograph.render.renderer import Prompt, Renderer, Replied
+from stenograph.session.fork import fork_of
+from stenograph.session.lifecycle import check_budget, check_open
+from stenograph.session.match import Chained, Match, chained, match
+from stenograph.session.restore import restored
+from stenograph.session.settle import Limit, check_supported, limit, overlaid, with_stops
+from stenograph.session.tree import Tree
+from stenograph.store.store import Blob, Record, Store, TurnsCommitted
+from stenograph.tally import Choice, Tally
+
+
+class Weights(Value):
+    """What a trainer last said of the weights that the engines hold."""
+
+    version: str | None = None
+    step: int | None = None
+
+
+class House(msgspec.Struct):
+    """What every call needs and no call owns."""
+
+    engine: Engine
+    info: EngineInfo
+    renderer: Renderer
+    store: Store
+    now: Callable[[], float]
+    """Unix seconds."""
+    new_id: Callable[[], str]
+    """A fresh id of nine letters and digits, which is also what the strictest template wants of a call's id."""
+    history: str
+    reasoning: str
+    weights: Weights = Weights()
+
+
+class Ticket(Value):
+    """A call's names, given out before anything happens, so that headers can carry them."""
+
+    call_id: str
+    turn_ids: tuple[str, ...]
+    body_hash: str
+    idempotency_key: str | None
+    defaults: dict[str, Any]
+    """The session's sampling defaults and forced values, by `Sampling`'s own names."""
+    force: dict[str, Any]
+
+
+class Pending(Value):
+    """A turn that is decided but not sampled: everything that is known before the first await."""
+
+    ask: Ask
+    ticket: Ticket
+    asked: Chained
+    matched: Match
+    prompt: Prompt
+    parent: str | None
+    sent: Request
+    limit: Limit
+    notes: tuple[Note, ...]
+    created_at: float
+
+
+async def take_turn(
+    house: House,
+    session: LiveSession,
+    ask: Ask,
+    ticket: Ticket,
+    emit: Callable[[Event], None],
+    seal: Callable[[], None],
+) -> None:
+    """`emit` gets the events of the answer, `seal` is called when the turn can no longer be taken back."""
+    pending = prepare(house, session, ask, ticket)
+    tally = await generate(house, pending, emit)
+    seal()
+    turns = await commit(house, session, pending, tally)
+    for event in conclusion(turns, len(pending.sent.prompt)):
+        emit(event)
+
+
+def replay(tree: Tree, turns: Sequence[Turn]) -> Iterator[Event]:
+    """The events of a committed call once more: a repeat is answered from the record, not from a memory of it."""
+    call = turns[0].call
+    prompt = np.concatenate([tree.ids(call.parent), call.context])
+    yield Opened(call.id, tuple(turn.id for turn in turns), prompt, call.model, call.created_at)
+    for turn in turns:
+        yield said_again(turn)
+    yield from conclusion(turns, len(prompt))
+
+
+def conclusion(turns: Sequence[Turn], prompt_tokens: int) -> Iterator[Event]:
+    """What is said last, and only of turns that are committed."""
+    call = turns[0].call
+    for turn in turns:
+        yield Closed(turn.choice, turn.finish_reason, _told_stop(turn))
+    yield Done(prompt_tokens, sum(turn.sampled_tokens for turn in turns), call.cached_tokens)
+
+
+def said_again(turn: Turn) -> Piece:
+    reply = turn.reply
+    calls = tuple(
+        CallDelta(place, call.id, call.name, call.text or "{}") for place, call in enumerate(reply.tool_calls)
+    )
+    return Piece(turn.choice, turn.sampled, turn.logprobs, turn.top, reply.content or "", reply.reasoning or "", calls)
+
+
+def _told_stop(turn: Turn) -> int | str | None:
+    """A stop that we added ourselves is the model's own end to the caller, who knows nothing of it."""
+    own = isinstance(turn.stop_reason, int) and turn.stop_reason in turn.call.own_stops
+    return None if own else turn.stop_reason
+
+
+# ------------------------------------------------------------------------------------------------- decide (no await)
+
+
+def prepare(house: House, session: LiveSession, ask: Ask, ticket: Ticket) -> Pending:
+    check_open(session.facts)
+    budget = check_budget(session.facts.budget, session.tree)
+    asked = chained(house.renderer.relevant(ask.conversation))
+    matched = match(session.tree, asked)
+    prompt, parent = _render(house, session, asked.conversation, matched)
+    ids = _path_ids(session, parent, prompt.context)
+    sampling, forced = overlaid(ask, ticket.defaults, ticket.force)
+    check_supported(sampling, ask.top_logprobs, house.info)
+    bound = limit(sampling.max_tokens, len(ids), house.info.max_model_len, budget)
+    return Pending(
+        ask=ask,
+        ticket=ticket,
+        asked=asked,
+        matched=matched,
+        prompt=prompt,
+        parent=parent,
+        sent=Request(
+            id=ticket.call_id,
+            session_id=session.facts.id,
+            prompt=ids,
+            sampling=with_stops(sampling, bound.tokens, house.renderer.stop_ids),
+            n=ask.n,
+            top_logprobs=ask.top_logprobs,
+        ),
+        limit=bound,
+        notes=(*matched.notes, *forced, *ask.notes),
+        created_at=house.now(),
+    )
+
+
+def _render(
+    house: House, session: LiveSession, conversation: Conversation, matched: Match
+) -> tuple[Prompt, str | None]:
+    facts, tree = session.facts, session.tree
+    strict = (facts.reasoning or house.reasoning) == "strict"
+    whole = restored(tree, conversation, matched, strict=strict)
+    path = [Replied(turn, turn.call.shared + len(turn.call.messages)) for turn in tree.path(matched.anchor)]
+    prompt = house.renderer.prompt(
+        whole,
+        path,
+        now=datetime.datetime.fromtimestamp(facts.created_at),
+        verbatim=(facts.history or house.history) == "verbatim",
+    )
+    return prompt, path[prompt.kept - 1].turn.id if prompt.kept else None
+
+
+def _path_ids(session: LiveSession, parent: str | None, context: Ids) -> Ids:
+    return np.concatenate([session.tree.ids(parent), context])
+
+
+# ---------------------------------------------------------------------------------------------------- sample (await)
+
+
+async def generate(house: House, pending: Pending, emit: Callable[[Event], None]) -> Tally:
+    """Nothing is said before the engine has: until then a failure can still be told by its status."""
+    tally = Tally(pending.sent, house.now, lambda: _reader(house, pending))
+    deltas = checked(house.engine.generate(pending.sent), pending.sent, house.renderer.tokenizer.vocab_size)
+    async for delta in deltas:
+        if not tally.begun:
+            emit(_opened(pending))
+        emit(tally.take(delta))
+    return tally
+
+
+def _reader(house: House, pending: Pending) -> Any:
+    return house.renderer.reader(
+        thinking=pending.prompt.thinking,
+        tools=bool(pending.ask.conversation.tools) and pending.ask.tool_choice != "none",
+        stop=pending.sent.sampling.stop,
+        new_call_id=house.new_id,
+    )
+
+
+def _opened(pending: Pending) -> Opened:
+    ticket = pending.ticket
+    return Opened(ticket.call_id, ticket.turn_ids, pending.sent.prompt, pending.ask.model, pending.created_at)
+
+
+# ---------------------------------------------------------------------------------------------------- record (await)
+
+
+async def commit(house: House, session: LiveSession, pending: Pending, tally: Tally) -> tuple[Turn, ...]:
+    """Durable first, then visible, then answered (law 5)."""
+    async with session.commit_lock:
+        fork = pending.prompt.fork or fork_of(session.tree, pending.asked, pending.matched)
+        call = _call(house, session, pending, tally, fork)
+        turns = tuple(_turn(house, pending, call, index, choice) for index, choice in enumerate(tally.choices))
+        session.facts = msgspec.structs.replace(session.facts, touched_at=call.finished_at)
+        await house.store.commit([session.facts, *_blobs(pending), TurnsCommitted(turns)])
+        session.tree.add(turns)
+    return turns
+
+
+def _call(house: House, session: LiveSession, pending: Pending, tally: Tally, fork: Fork | None) -> Call:
+    ask, ticket, matched, prompt = pending.ask, pending.ticket, pending.matched, pending.prompt
+    return Call(
+        id=ticket.call_id,
+        session_id=session.facts.id,
+        parent=pending.parent,
+        after=matched.after,
+        shared=matched.shared,
+        context=prompt.context,
+        text_chars=prompt.text_chars,
+        text_hash=prompt.text_hash,
+        messages=ask.conversation.messages[matched.shared :],
+        tools_hash=pending.asked.tools_hash,
+        arguments_hash=pending.asked.arguments_hash,
+        protocol=ask.protocol,
+        model=ask.model,
+        sampling=pending.sent.sampling,
+        own_stops=tuple(sorted(set(pending.sent.sampling.stop_token_ids) - set(ask.sampling.stop_token_ids))),
+        n=ask.n,
+        request_id=pending.sent.id,
+        body_hash=ticket.body_hash,
+        idempotency_key=ticket.idempotency_key,
+        template_hash=house.renderer.template.hash,
+        tokenizer_hash=house.renderer.tokenizer.hash,
+        created_at=pending.created_at,
+        first_token_at=tally.first_token_at,
+        finished_at=house.now(),
+        fork=fork,
+        notes=pending.notes,
+        labels=ask.labels,
+        cached_tokens=tally.cached_tokens,
+    )
+
+
+def _turn(house: House, pending: Pending, call: Call, index: int, choice: Choice) -> Turn:
+    finish, reply = choice.finish, choice.reader.reply
+    return Turn(
+        id=pending.ticket.turn_ids[index],
+        call=call,
+        choice=index,
+        parts=_parts(house, choice),
+        reply=reply,
+        finish_reason="tool_calls" if finish.reason == "stop" and reply.tool_calls else finish.reason,
+        stop_reason=finish.stop,
+        ending=choice.reader.ending,
+        limit=_limit(pending, choice),
+        notes=choice.reader.notes,
+        top=choice.top,
+    )
+
+
+def _limit(pending: Pending, choice: Choice) -> Literal["context", "budget"] | None:
+    """An engine may stop short of what it was allowed: then its own context was full."""
+    if choice.finish.reason != "length":
+        return None
+    return pending.limit.full if len(choice.ids) >= pending.limit.tokens else "context"
+
+
+def _parts(house: House, choice: Choice) -> tuple[Part, ...]:
+    """An engine's own word on its weights wins over the trainer's."""
+    info, said = house.info, choice.weight_version
+    known = said or house.weights.version
+    return (
+        Part(
+            ids=choice.ids,
+            logprobs=choice.logprobs,
+            engine=info.name,
+            engine_kind=info.kind,
+            logprob_kind=info.logprob_kind,
+            weight_version=known,
+            step=house.weights.step if known == house.weights.version else None,
+            version_source="engine" if said else "caller" if known else None,
+        ),
+    )
+
+
+def _blobs(pending: Pending) -> list[Record]:
+    """Tools and template arguments are kept once, however many calls carry them."""
+    asked = pending.asked
+    return [
+        Blob(asked.tools_hash, msgspec.json.encode(asked.conversation.tools)),
+        Blob(asked.arguments_hash, msgspec.json.encode(asked.conversation.template_arguments)),
+    ]

@@ -1,0 +1,14 @@
+"""What goes over the wire: bytes to values and back, one pair of pure functions a protocol.
+
+codec.py     what every protocol's pair has in common: `decode`, an `Encoder`, `error_body`
+body.py      JSON to typed values; each way to fail names the field
+sampling.py  the sampling parameters, once for all OpenAI-shaped bodies
+thinking.py  the switches of thinking, as arguments of the chat template
+extras.py    the fields that a body has beside: labels, what is refused, what is left out and noted
+fold.py      the events of an answer, folded: what a JSON answer says is what a stream adds up to
+sse.py       frames
+errors.py    errors in OpenAI's shape
+chat*.py     OpenAI Chat Completions: request, messages, answer, and `chat.py`, the pair itself
+sessions.py  the bodies and answers of the session calls
+openapi.py   our own description, from the types above and the table of routes
+"""

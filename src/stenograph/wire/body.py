@@ -1,0 +1,101 @@
+"""JSON bodies to typed values. Every way to fail becomes a `CallerError` that names the field and says what is wrong.
+
+msgspec checks and says where, in its own words and types; here they become the caller's: `messages[2].content:
+expected string or null, got integer`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Annotated, TypeAlias, TypeVar
+
+import msgspec
+
+from stenograph.core import JSON
+from stenograph.errors import CallerError
+
+T = TypeVar("T")
+Fields: TypeAlias = Mapping[str, msgspec.Raw]
+"""A body's top level, names to bytes that nobody has read yet."""
+
+Id: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"^(?!\.{1,2}$)[A-Za-z0-9._:-]{1,128}$(?!\n)")]
+"""Of sessions, groups and turns: it stands in paths, so `.` and `..`, which clients resolve away, are none."""
+_ID_IN_WORDS = "expected 1 to 128 characters of A-Z a-z 0-9 . _ : - (and neither . nor ..)"
+
+_FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_PLACE = re.compile(r" - at (?P<key>`key` in )?`\$(?P<path>.*)`$", re.DOTALL)
+_FIELD = re.compile(r"^Object (?P<problem>missing required|contains unknown) field `(?P<name>.*)`$", re.DOTALL)
+_PROBLEMS = {"missing required": "it is required", "contains unknown": "there is no such field"}
+_TYPES = re.compile(r"`([a-z]+(?: \| [a-z]+)*)`")
+_NAMES = {"int": "integer", "float": "number", "str": "string", "bool": "boolean"}
+
+
+def fields(body: bytes) -> Fields:
+    """Which fields a body has, at the cost of a skim."""
+    return decode(body, _FIELDS)
+
+
+def decode(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
+    try:
+        return decoder.decode(body)
+    except msgspec.ValidationError as error:
+        raise _mistake(str(error), "") from error
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise CallerError(f"the body is not JSON: {error}", code="invalid_json") from error
+    except RecursionError as error:
+        raise CallerError("the body is nested too deeply", code="invalid_json") from error
+
+
+def value(raw: msgspec.Raw, field: str) -> JSON:
+    """Of a field that was skimmed over, once somebody wants it."""
+    try:
+        return msgspec.json.decode(raw)
+    except RecursionError as error:
+        raise CallerError("it is nested too deeply", param=field) from error
+    except ValueError as error:
+        raise CallerError(f"{field} is not JSON: {error}", code="invalid_json", param=field) from error
+
+
+def convert(value: JSON, type: type[T], field: str = "") -> T:
+    """A value that is JSON already; `field` is where it stands in the body."""
+    try:
+        return msgspec.convert(value, type, str_keys=True)
+    except msgspec.ValidationError as error:
+        raise _mistake(str(error), field) from error
+
+
+def query(parameters: Mapping[str, str], type: type[T]) -> T:
+    """A query string's parameters: numbers arrive as text."""
+    try:
+        return msgspec.convert(parameters, type, strict=False)
+    except msgspec.ValidationError as error:
+        raise _mistake(str(error), "") from error
+
+
+def refuse(field: str, why: str, *, code: str | None = None) -> CallerError:
+    return CallerError(f"{field}: {why}", code=code, param=field)
+
+
+def _mistake(words: str, field: str) -> CallerError:
+    """msgspec's words, with the place taken out of them and put in front."""
+    if place := _PLACE.search(words):
+        words = words[: place.start()] + (", as a key" if place["key"] else "")
+        field += place["path"].replace("[...]", "")
+    if about := _FIELD.match(words):
+        field, words = f"{field}.{about['name']}", _PROBLEMS[about["problem"]]
+    field = field.removeprefix(".")
+    sentence = _sentence(words)
+    return CallerError(f"{field}: {sentence}" if field else f"the body: {sentence}", param=field or None)
+
+
+def _sentence(words: str) -> str:
+    if " matching regex " in words:  # there is one pattern, that of ids
+        return _ID_IN_WORDS
+    words = words.replace("Invalid enum value", "there is no such choice as")
+    words = _TYPES.sub(_for_people, words)
+    return words[:1].lower() + words[1:]
+
+
+def _for_people(types: re.Match[str]) -> str:
+    return " or ".join(_NAMES.get(name, name) for name in types[1].split(" | "))

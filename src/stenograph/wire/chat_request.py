@@ -1,0 +1,170 @@
+"""A chat body to an `Ask`: OpenAI's request with vLLM's extensions.
+
+What is chosen where CONTRACT 4 leaves it open:
+
+- `tool_choice` none: the tools stay in the prompt and calls are not parsed, which is vLLM's default
+  (`--exclude-tools-when-tool-choice-none` is off there); a prompt that lost its tools would fork the conversation.
+  `required` and a named tool need guided decoding, and are refused until there is some.
+- `parallel_tool_calls` false is refused where there are tools. vLLM hides the second call from the caller, so the agent
+  would act on something else than what was sampled.
+- `tools: []` is no tools. (OpenAI refuses it; agents build the list by filtering, and send it.)
+- A trailing assistant message is a prefill. So vLLM's `continue_final_message` true, with `add_generation_prompt`
+  false, is what happens anyway; false beside a trailing assistant message cannot be had, and is refused.
+- `top_logprobs` without `logprobs`, and `stream_options` without `stream`, are refused, as by both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Literal, TypeAlias
+
+from msgspec import Meta, json
+
+from stenograph.core import JSON, Ask, Conversation, Note, NoteKind, Sampling, Value
+from stenograph.wire import body, chat_messages, extras, sampling, thinking
+from stenograph.wire.body import Id
+
+MAX_CHOICES, MAX_TOP_LOGPROBS = 128, 20
+"""OpenAI's bounds; the second is also what vLLM serves unless told otherwise."""
+
+
+class StreamOptions(Value):
+    include_usage: bool | None = None
+    continuous_usage_stats: bool | None = None
+    """vLLM's: usage in every chunk. Left out with a note."""
+
+
+class NamedFunction(Value):
+    name: str
+
+
+class NamedTool(Value):
+    """How `tool_choice` names a tool, and the least that a tool of ours is."""
+
+    function: NamedFunction
+    type: str = "function"
+
+
+class ResponseFormat(Value):
+    type: str
+
+
+ToolChoice: TypeAlias = Literal["none", "auto", "required"] | NamedTool
+
+
+class ChatRequest(sampling.SamplingFields, kw_only=True):
+    model: str
+    messages: Annotated[list[chat_messages.MessageField], Meta(min_length=1)]
+    tools: list[dict[str, JSON]] | None = None
+    """As they are sent: templates print them, so nothing is reordered or filled in."""
+    tool_choice: ToolChoice | None = None
+    parallel_tool_calls: bool | None = None
+    response_format: ResponseFormat | None = None
+    reasoning_effort: thinking.Effort | None = None
+    reasoning: thinking.ReasoningSwitch | None = None
+    thinking: thinking.ThinkingSwitch | bool | None = None
+    enable_thinking: bool | None = None
+    """As Qwen's hosted service takes it."""
+    chat_template_kwargs: dict[str, JSON] | None = None
+    n: Annotated[int, Meta(ge=1, le=MAX_CHOICES)] | None = None
+    logprobs: bool | None = None
+    top_logprobs: Annotated[int, Meta(ge=0, le=MAX_TOP_LOGPROBS)] | None = None
+    return_token_ids: bool | None = None
+    return_tokens_as_token_ids: bool | None = None
+    """vLLM's: `token` in logprobs is `token_id:17`."""
+    stream: bool | None = None
+    stream_options: StreamOptions | None = None
+    add_generation_prompt: bool | None = None
+    continue_final_message: bool | None = None
+    session_id: Id | None = None
+
+
+_REQUEST = json.Decoder(ChatRequest)
+_SERVED = frozenset(ChatRequest.__struct_fields__)
+
+
+def request(raw: bytes) -> tuple[ChatRequest, body.Fields]:
+    return body.decode(raw, _REQUEST), body.fields(raw)
+
+
+def ask(request: ChatRequest, fields: body.Fields) -> Ask:
+    _refuse_what_cannot_be(request)
+    tools, tool_notes = _tools(request)
+    switches = _switches(request)
+    arguments = thinking.template_arguments(switches)
+    _check_tool_choice(request, bool(tools))
+    given = sampling.given(request)
+    return Ask(
+        protocol="chat",
+        model=request.model,
+        conversation=Conversation(chat_messages.messages(request.messages), tools, arguments),
+        sampling=Sampling(**given),
+        given=frozenset(given),
+        n=request.n or 1,
+        top_logprobs=request.top_logprobs or 0,
+        tool_choice="none" if request.tool_choice == "none" else "auto",
+        notes=extras.each_once([*tool_notes, *thinking.notes(switches), *_notes(request, fields)]),
+        labels=extras.labels(fields),
+    )
+
+
+def _switches(request: ChatRequest) -> thinking.Switches:
+    return thinking.Switches(
+        reasoning_effort=request.reasoning_effort,
+        reasoning=request.reasoning,
+        thinking=request.thinking,
+        enable_thinking=request.enable_thinking,
+        chat_template_kwargs=request.chat_template_kwargs,
+    )
+
+
+def _refuse_what_cannot_be(request: ChatRequest) -> None:
+    if request.top_logprobs and not request.logprobs:
+        raise body.refuse("top_logprobs", "it needs logprobs to be true")
+    if request.stream_options is not None and not request.stream:
+        raise body.refuse("stream_options", "it needs stream to be true")
+    if request.response_format is not None and request.response_format.type != "text":
+        kind = request.response_format.type
+        raise body.refuse("response_format", f"{kind} is not supported yet", code="unsupported_parameter")
+    _check_continuation(request)
+
+
+def _check_continuation(request: ChatRequest) -> None:
+    prefilled = request.messages[-1].role == "assistant"
+    if request.continue_final_message and not prefilled:
+        raise body.refuse("continue_final_message", "the last message is not an assistant's")
+    if request.continue_final_message is False and prefilled:
+        raise body.refuse("continue_final_message", "a trailing assistant message is continued here, always")
+    if request.add_generation_prompt is not None and request.add_generation_prompt == prefilled:
+        raise body.refuse("add_generation_prompt", "it is false for a trailing assistant message, and true otherwise")
+
+
+def _tools(request: ChatRequest) -> tuple[tuple[dict[str, JSON], ...], list[Note]]:
+    """Those that an agent can be asked to call, and a note for each that only somebody else's server could run."""
+    tools, notes = [], []
+    for index, tool in enumerate(request.tools or ()):
+        kind = tool.get("type", "function")
+        if isinstance(kind, str) and kind != "function":
+            notes.append(extras.ignored(str(tool.get("name", kind)), NoteKind.TOOL_IGNORED))
+            continue
+        body.convert(tool, NamedTool, f"tools[{index}]")
+        tools.append(tool if "type" in tool else {"type": "function", **tool})
+    return tuple(tools), notes
+
+
+def _check_tool_choice(request: ChatRequest, tools: bool) -> None:
+    if request.tool_choice not in (None, "none", "auto"):
+        raise body.refuse("tool_choice", "only auto and none are supported yet", code="unsupported_parameter")
+    if request.parallel_tool_calls is False and tools:
+        raise body.refuse(
+            "parallel_tool_calls",
+            "the model may call several tools at once; false is not supported yet",
+            code="unsupported_parameter",
+        )
+
+
+def _notes(request: ChatRequest, fields: body.Fields) -> Iterator[Note]:
+    yield from extras.notes(fields, _SERVED)
+    yield from chat_messages.notes(request.messages)
+    if request.stream_options is not None and request.stream_options.continuous_usage_stats:
+        yield extras.ignored("stream_options.continuous_usage_stats")

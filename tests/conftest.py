@@ -1,0 +1,56 @@
+"""What every test stands on: the tree under test, hypothesis' settings, and the real tokenizers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator
+from pathlib import Path
+
+import hypothesis
+import pytest
+
+import stenograph
+
+ROOT = Path(__file__).resolve().parents[1]
+TOKENIZERS = ROOT.parent / "shared" / "tokenizers"
+NO_TOKENIZERS = "no ../shared/tokenizers beside the repository"
+REQUIRE_SHARED = "STENOGRAPH_REQUIRE_SHARED"
+"""Set in CI: there the folder is present, so a test that skips for want of it has not looked properly."""
+
+hypothesis.settings.register_profile("moderate", max_examples=50, deadline=None)
+hypothesis.settings.register_profile("ci", max_examples=50, deadline=None, derandomize=True, print_blob=True)
+hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "moderate")
+
+
+def tokenizer_folders() -> dict[str, Path]:
+    """By name; empty on a machine that has none."""
+    return {path.parent.name: path.parent for path in sorted(TOKENIZERS.glob("*/tokenizer.json"))}
+
+
+def pytest_configure() -> None:
+    """Tests in a copy of the tree must never pass on another tree's code: an editable install points at one only."""
+    package = Path(str(stenograph.__file__)).resolve()
+    if not package.is_relative_to(ROOT / "src"):
+        raise pytest.UsageError(f"these tests are for {ROOT / 'src'}, but `stenograph` is {package.parent}")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """A test that asks for `tokenizer_folder` runs once for each real tokenizer."""
+    if "tokenizer_folder" in metafunc.fixturenames:
+        folders = tokenizer_folders()
+        absent = pytest.param(None, marks=pytest.mark.skip(reason=NO_TOKENIZERS), id="none")
+        metafunc.parametrize("tokenizer_folder", list(folders.values()) or [absent], ids=list(folders) or None)
+
+
+@pytest.fixture(scope="session")
+def shared_tokenizers() -> dict[str, Path]:
+    return tokenizer_folders() or pytest.skip(NO_TOKENIZERS)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else ""
+    if report.skipped and "shared" in reason and os.environ.get(REQUIRE_SHARED):
+        report.outcome = "failed"
+    return report

@@ -1,0 +1,79 @@
+"""Servers on loopback: the scripted engine behind HTTP, and one that says exactly the bytes it is told to."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+
+import uvicorn
+
+from stenograph.engine.scripted import ScriptedEngine
+from stenograph.engine.scripted_server import ScriptedServer
+
+OK = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+LENGTH = b"content-length:"
+LAST_CHUNK = b"0\r\n\r\n"
+
+
+@asynccontextmanager
+async def serving(engine: ScriptedEngine) -> AsyncIterator[str]:
+    listener = socket.create_server(("127.0.0.1", 0))
+    server = uvicorn.Server(uvicorn.Config(ScriptedServer(engine).application, log_level="critical"))
+    running = asyncio.create_task(server.serve(sockets=[listener]))
+    try:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        await running
+
+
+class Wire:
+    """Answers every request with the same bytes, then closes the connection, or holds it until the caller goes."""
+
+    def __init__(self, answer: bytes, hold: bool) -> None:
+        self.url = ""
+        self.requests: list[bytes] = []
+        self.gone = asyncio.Event()
+        """The caller closed its connection first."""
+        self._talks: list[asyncio.Task[None]] = []
+        self._answer = answer
+        self._hold = hold
+
+    async def talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._talks.append(asyncio.create_task(self._talk(reader, writer)))
+
+    async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(ConnectionError):
+            head = await reader.readuntil(b"\r\n\r\n")
+            length = next((int(line[15:]) for line in head.splitlines() if line.lower().startswith(LENGTH)), 0)
+            self.requests.append(head + await reader.readexactly(length))
+            writer.write(self._answer)
+            await writer.drain()
+            if self._hold and not await reader.read(1):
+                self.gone.set()
+            writer.close()
+            await writer.wait_closed()
+
+    async def silence(self) -> None:
+        await asyncio.gather(*self._talks)
+
+
+@asynccontextmanager
+async def saying(answer: bytes, *, hold: bool = False) -> AsyncIterator[Wire]:
+    wire = Wire(answer, hold)
+    async with await asyncio.start_server(wire.talk, "127.0.0.1", 0) as server:
+        wire.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        yield wire
+        await wire.silence()
+
+
+def chunked(*pieces: bytes) -> bytes:
+    """A streamed answer that was broken off: `LAST_CHUNK` is what would end it."""
+    return OK + b"".join(b"%x\r\n%s\r\n" % (len(piece), piece) for piece in pieces)
+
+
+def plain(status: str, body: bytes, *headers: str) -> bytes:
+    lines = [f"HTTP/1.1 {status}", f"Content-Length: {len(body)}", "Connection: close", *headers]
+    return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
