@@ -1,4 +1,4 @@
-"""From settings to a house that can take turns: the engine connected, the tokenizer and template loaded, the store open."""
+"""From settings to a house that can take turns: engine connected, tokenizer and template loaded, store open."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from stenograph.config import EngineSpec, Settings
 from stenograph.core import EngineInfo
 from stenograph.engine.engine import Engine
 from stenograph.errors import ConfigError
-from stenograph.render.grammar import CALL_PARSERS, REASONING_PARSERS, choose_grammar
+from stenograph.render.grammar import CALL_PARSERS, REASONING_PARSERS, Parsers
 from stenograph.render.renderer import Renderer
 from stenograph.render.template import Template
 from stenograph.render.tokenizer import Tokenizer
@@ -132,18 +132,24 @@ def _files_of_server(settings: Settings, info: EngineInfo) -> tuple[ModelFiles, 
 
 def _renderer(settings: Settings, files: ModelFiles, tokenizer: Tokenizer) -> Renderer:
     source, tool_source = _template_sources(settings, files)
-    grammar = choose_grammar(tool_source or source, tools=settings.tool_parser, reasoning=settings.reasoning_parser)
-    if grammar is None:
-        known = f"tool parsers: auto, none, {', '.join(CALL_PARSERS)}"
-        raise ConfigError(f"no such parser; {known}; reasoning parsers: auto, none, {', '.join(REASONING_PARSERS)}")
     return Renderer(
         tokenizer,
         Template(source, files.special_tokens),
         Template(tool_source, files.special_tokens) if tool_source else None,
-        grammar,
+        _parsers(settings),
         files.eos_token,
         settings.chat_template_kwargs,
     )
+
+
+def _parsers(settings: Settings) -> Parsers:
+    for flag, name, known in (
+        ("--tool-parser", settings.tool_parser, CALL_PARSERS),
+        ("--reasoning-parser", settings.reasoning_parser, REASONING_PARSERS),
+    ):
+        if name not in ("auto", "none", *known):
+            raise ConfigError(f"{flag} {name}: expected auto, none, {', '.join(known)}")
+    return Parsers(settings.tool_parser, settings.reasoning_parser)
 
 
 def _template_sources(settings: Settings, files: ModelFiles) -> tuple[str, str | None]:

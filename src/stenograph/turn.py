@@ -44,6 +44,7 @@ from stenograph.engine.engine import Engine
 from stenograph.engine.evidence import checked
 from stenograph.live import LiveSession
 from stenograph.render.renderer import Prompt, Renderer, Replied
+from stenograph.render.reply import ReplyReader
 from stenograph.session.fork import fork_of
 from stenograph.session.lifecycle import check_budget, check_open
 from stenograph.session.match import Chained, Match, chained, match
@@ -221,10 +222,13 @@ async def generate(house: House, pending: Pending, emit: Callable[[Event], None]
     return tally
 
 
-def _reader(house: House, pending: Pending) -> Any:
+def _reader(house: House, pending: Pending) -> ReplyReader:
+    conversation = pending.asked.conversation
+    if pending.ask.tool_choice == "none":
+        conversation = msgspec.structs.replace(conversation, tools=())
     return house.renderer.reader(
+        conversation,
         thinking=pending.prompt.thinking,
-        tools=bool(pending.ask.conversation.tools) and pending.ask.tool_choice != "none",
         stop=pending.sent.sampling.stop,
         new_call_id=house.new_id,
     )

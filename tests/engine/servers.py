@@ -18,8 +18,8 @@ LAST_CHUNK = b"0\r\n\r\n"
 
 
 @asynccontextmanager
-async def serving(engine: ScriptedEngine) -> AsyncIterator[str]:
-    listener = socket.create_server(("127.0.0.1", 0))
+async def serving(engine: ScriptedEngine, port: int = 0) -> AsyncIterator[str]:
+    listener = socket.create_server(("127.0.0.1", port))
     server = uvicorn.Server(uvicorn.Config(ScriptedServer(engine).application, log_level="critical"))
     running = asyncio.create_task(server.serve(sockets=[listener]))
     try:
@@ -35,6 +35,8 @@ class Wire:
     def __init__(self, answer: bytes, hold: bool) -> None:
         self.url = ""
         self.requests: list[bytes] = []
+        self.heard = asyncio.Event()
+        """A request is there, whole."""
         self.gone = asyncio.Event()
         """The caller closed its connection first."""
         self._talks: list[asyncio.Task[None]] = []
@@ -49,6 +51,7 @@ class Wire:
             head = await reader.readuntil(b"\r\n\r\n")
             length = next((int(line[15:]) for line in head.splitlines() if line.lower().startswith(LENGTH)), 0)
             self.requests.append(head + await reader.readexactly(length))
+            self.heard.set()
             writer.write(self._answer)
             await writer.drain()
             if self._hold and not await reader.read(1):

@@ -52,6 +52,10 @@ def finish(deltas: Iterable[Delta], choice: int = 0) -> Finish | None:
 
 
 def small_tokenizer() -> Tokenizer:
+    return Tokenizer(small_spec())
+
+
+def small_spec() -> str:
     """Byte-level BPE in a few hundred tokens, with ChatML's markers."""
     inner = tokenizers.Tokenizer(models.BPE())
     inner.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -64,4 +68,5 @@ def small_tokenizer() -> Tokenizer:
     )
     inner.train_from_iterator(CORPUS, trainer)
     inner.add_tokens([tokenizers.AddedToken(marker) for marker in ("<tool_call>", "</tool_call>")])
-    return Tokenizer(inner.to_str())
+    spec: str = inner.to_str()
+    return spec

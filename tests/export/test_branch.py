@@ -2,10 +2,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
 import pytest
 from hypothesis import given
 
-from stenograph.core import ForkReason, NoteKind, Turn
+from stenograph.core import ForkReason, Note, NoteKind, Turn
 from stenograph.export.branch import Branch, branches
 from tests.export.trees import call, part, trees, turn
 
@@ -70,10 +71,16 @@ def test_a_later_conversation_is_never_main() -> None:
     assert main([turn(call("a")), turn(call("b", fork=ForkReason.NEW_CONVERSATION)), turn(call("c", "b"))]) == "a"
 
 
-@pytest.mark.parametrize("reason", set(ForkReason) - {ForkReason.NEW_CONVERSATION})
+@pytest.mark.parametrize("reason", [reason for reason in ForkReason if reason is not ForkReason.NEW_CONVERSATION])
 def test_a_turn_whose_prompt_had_to_begin_anew_continues_its_conversation(reason: ForkReason) -> None:
     side = turn(call("side", fork=ForkReason.NEW_CONVERSATION))
     assert main([turn(call("a")), side, turn(call("b", after="a", fork=reason))]) == "b"
+    assert main([turn(call("a")), side, turn(call("b", after="side", fork=reason))]) == "a"
+
+
+def test_where_only_the_tokens_go_on_they_say_which_conversation_it_is() -> None:
+    by_ids = msgspec.structs.replace(call("b", "a"), after=None)
+    assert main([turn(call("a")), turn(call("c", "a")), turn(by_ids)]) == "b"
 
 
 @pytest.mark.parametrize(
@@ -83,6 +90,7 @@ def test_a_turn_whose_prompt_had_to_begin_anew_continues_its_conversation(reason
         (["system", "summary"], "again"),
         (["side system", "side task"], "a"),
         (["side system", "other"], "a"),
+        (["system", "another side task"], "a"),
         (["never seen"], "again"),
     ],
 )
@@ -90,6 +98,7 @@ def test_a_fork_that_continues_no_turn_belongs_where_it_shares_most(messages: li
     tree = [
         turn(call("a", messages=["system", "task"])),
         turn(call("side", fork=ForkReason.NEW_CONVERSATION, messages=["side system", "side task"])),
+        turn(call("third", fork=ForkReason.NEW_CONVERSATION, messages=["system", "another side task"])),
         turn(call("again", fork=ForkReason.RESAMPLED, messages=messages)),
     ]
     assert main(tree) == expected
@@ -122,8 +131,10 @@ def test_a_fork_that_main_shares_is_mains_alone() -> None:
 
 
 def test_notes_are_those_of_calls_and_of_choices_in_order() -> None:
-    branch = only(turn(call("a", notes=[NoteKind.PREFILL])), turn(call("b", "a", notes=[NoteKind.FIELD_IGNORED])))
-    assert [note.kind for note in branch.notes] == [NoteKind.PREFILL, NoteKind.FIELD_IGNORED]
+    own = msgspec.structs.replace(turn(call("a", notes=[NoteKind.PREFILL])), notes=(Note(NoteKind.TOOL_CALL_UNPARSED),))
+    branch = only(own, turn(call("b", "a", notes=[NoteKind.FIELD_IGNORED])))
+    kinds = [note.kind for note in branch.notes]
+    assert kinds == [NoteKind.PREFILL, NoteKind.TOOL_CALL_UNPARSED, NoteKind.FIELD_IGNORED]
 
 
 def test_versions_are_distinct_in_order_of_use_and_unknown_ones_left_out() -> None:

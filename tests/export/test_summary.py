@@ -3,7 +3,7 @@ from __future__ import annotations
 import msgspec
 from hypothesis import given
 
-from stenograph.core import Attempt, ForkReason, NoteKind, Turn
+from stenograph.core import Attempt, ForkReason, Note, NoteKind, Turn
 from stenograph.export.sample import samples
 from stenograph.export.summary import session_summary, turn_summary
 from tests.export.trees import FACTS, call, part, trees, turn
@@ -12,7 +12,8 @@ from tests.export.trees import FACTS, call, part, trees, turn
 def test_a_session_is_summed_up_as_the_contract_has_it() -> None:
     facts = msgspec.structs.replace(FACTS, group="g", scores={"x": 1.0}, attempts={Attempt.CONTEXT_OVERFLOW: 1})
     wide = call("b", "a", n=2, fork=ForkReason.BRANCHED, notes=[NoteKind.PREFILL, NoteKind.PREFILL])
-    tree = [turn(call("a")), turn(wide, 0), turn(wide, 1, [part(4, version="v2")])]
+    unparsed = msgspec.structs.replace(turn(wide, 0), notes=(Note(NoteKind.TOOL_CALL_UNPARSED),))
+    tree = [turn(call("a")), unparsed, turn(wide, 1, [part(4, version="v2")])]
     assert list(session_summary(facts, tree).items()) == [
         ("id", "s"),
         ("group", "g"),
@@ -25,7 +26,7 @@ def test_a_session_is_summed_up_as_the_contract_has_it() -> None:
         ("tokens", 3 + 2 + 3 + 2 + 4),
         ("sampled_tokens", 8),
         ("forks", {"branched": 1}),
-        ("notes", {"prefill": 2}),
+        ("notes", {"prefill": 2, "tool_call_unparsed": 1}),
         ("attempts", {"disconnected": 0, "context_overflow": 1, "engine_error": 0}),
         ("versions", ["v1", "v2"]),
         ("created_at", 1.0),

@@ -25,7 +25,7 @@ class Words:
         return self._words[id] if id < len(self._words) else b""
 
 
-HOSTILE = "</script><script>document.title='pwned'</script><img src=x onerror=\"document.title='pwned'\"><!--"
+HOSTILE = "</script><script>document.title='pwned'</script><img src=x onerror=\"document.title='pwned'\"><!-- <script "
 WORDS = Words(
     ["hello", " world", "\n", HOSTILE, "\u202eright to left\u0007", b" \xf0\x9f", b"\x93\xa6", b"\xff"],
     ["<|im_start|>", "<|im_end|>"],

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from stenograph.errors import ConfigError
-from stenograph.store.sqlite import SqliteReader, SqliteStore
+from stenograph.store.sqlite import FILE, SqliteReader, SqliteStore
 from stenograph.store.tables import Reads
 from tests.store.committing import promised, session_of
 from tests.store.nouns import facts, plain
@@ -65,6 +65,16 @@ def test_what_was_committed_survives_a_kill_at_any_moment(tmp_path: Path) -> Non
             told |= printed(process, chance.randrange(1, 150)) | killed(process)
         with SqliteReader(tmp_path) as reader:
             assert told <= whole_calls(reader, every_session(reader))
+
+
+def test_a_reader_leaves_what_a_killed_serve_left(tmp_path: Path) -> None:
+    """Bringing the log back into the file is for the next `serve` to do: whoever reads may not be allowed to."""
+    with committing(tmp_path, "0") as process:
+        told = printed(process, 20) | killed(process)
+    before = [(tmp_path / name).read_bytes() for name in (FILE, f"{FILE}-wal")]
+    with SqliteReader(tmp_path) as reader:
+        assert told <= whole_calls(reader, every_session(reader))
+    assert [(tmp_path / name).read_bytes() for name in (FILE, f"{FILE}-wal")] == before
 
 
 async def test_a_store_opens_again_after_a_kill(tmp_path: Path) -> None:

@@ -139,6 +139,30 @@ async def test_facts_may_be_named_after_their_first_call(store: Store) -> None:
     assert len(loaded(store).calls) == 1
 
 
+async def test_a_deleted_session_is_forgotten_and_no_other(store: Store) -> None:
+    await store.commit([facts("s"), facts("z"), committed("c", n=2), committed("d", parent="c.1"), Blob("h", b"")])
+    await store.commit([committed("e", session="z"), committed("f", session="z", parent="e.0")])
+    before = plain(loaded(store, "z"))
+    await store.delete("s")
+    assert store.load("s") is None
+    assert [each.id for each in store.facts()] == ["z"]
+    assert plain(loaded(store, "z")) == before
+    assert store.blob("h") == b""
+    await store.delete("s")
+    with pytest.raises(StoreError, match="not in the store"):
+        await store.commit([committed("g")])
+
+
+async def test_nothing_of_a_deleted_session_is_left(store: Store) -> None:
+    made: list[Record] = [facts(), committed("c", n=2), committed("d", parent="c.1")]
+    await store.commit(made)
+    await store.delete("s")
+    await store.commit([facts("s", error="new")])
+    assert loaded(store).calls == ()
+    await store.commit(made)
+    assert len(loaded(store).calls) == 2
+
+
 def with_part(**changes: Any) -> TurnsCommitted:
     turn = committed("x").turns[0]
     return TurnsCommitted((msgspec.structs.replace(turn, parts=(part(**changes),)),))
@@ -160,8 +184,8 @@ REFUSED: dict[str, tuple[Record, str]] = {
     "a call's id again": (committed("c"), "never written again"),
     "a turn's id again": (TurnsCommitted((renamed(x.turns[0], id="c.0"),)), "never written again"),
     "a choice twice": (TurnsCommitted((x.turns[0], renamed(x.turns[0], id="y"))), "never written again"),
-    "no such session": (committed("x", session="nobody"), "never committed"),
-    "no such parent": (committed("x", parent="nobody"), "never committed"),
+    "no such session": (committed("x", session="nobody"), "not in the store"),
+    "no such parent": (committed("x", parent="nobody"), "not in the store"),
     "no turns": (TurnsCommitted(()), "the one call they share"),
     "two calls": (TurnsCommitted((x.turns[0], renamed(x.turns[1], call=call("y")))), "the one call they share"),
     "wide ids": (with_part(ids=np.zeros(3, np.int64)), "int32"),

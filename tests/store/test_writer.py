@@ -104,7 +104,7 @@ async def test_a_failing_record_fails_its_own_commit_only(commit: Commit, file: 
     assert unbindable is not None
     assert "surrogates" in unbindable
     assert orphan is not None
-    assert "never committed" in orphan
+    assert "not in the store" in orphan
     assert ids(file) == {"s", "a", "e"}
 
 

@@ -50,4 +50,5 @@ INSERT INTO "turn" VALUES(2,'c1.1','c1',1,X'93929201CBBFE00000000000009202CBBFD0
 INSERT INTO "turn" VALUES(3,'c2.0','c2',0,NULL,'{"reply":{"role":"assistant","content":"hi","reasoning":null,"tool_calls":[],"tool_call_id":null,"name":null},"finish_reason":"stop","stop_reason":null,"limit":null,"ending":{"rest":"","unclosed":false},"notes":[]}');
 CREATE INDEX session_by_age ON session (created_at, id);
 CREATE INDEX call_by_session ON call (session_id);
+CREATE INDEX call_by_parent ON call (parent);
 COMMIT;

@@ -1,72 +1,89 @@
-"""How a model family writes reasoning and tool calls.
+"""How a model family writes reasoning and tool calls: data, learned from its template (`learn.py`).
 
-A grammar is found by what the template itself writes, not by a model's name, so a fine-tune is read like its family.
+All literals are coded text (`coded.py`): a control token in them is one private character.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Literal
+
 import msgspec
 
-from stenograph.core import JSON, Value
+from stenograph.core import Value
+from stenograph.render.template import Style
+
+
+class CallForm(Value):
+    kind: Literal["object", "named", "params"]
+    """`object`: a JSON object with name and arguments in it (or a list of them). `named`: the name, then the arguments
+    as JSON. `params`: the name, then each argument by itself."""
+    opening: str
+    """Before the first call: up to its JSON for `object`, up to its name otherwise."""
+    again: str
+    """Between what a call says and what the next one says; '' where there is never a second."""
+    closing: str
+    """Behind the last call, up to the close of the turn."""
+    turn_close: str = ""
+    """What closes a turn that called; '' where nothing does but the next turn's opening."""
+    between: str = ""
+    """`named`: from the name to the arguments. `params`: from the name to the first argument."""
+    param: tuple[str, str, str] = ("", "", "")
+    """`params`: before a key, between it and its value, behind the value."""
+    name_key: str = "name"
+    arguments_key: str = "arguments"
+    id_key: str | None = None
+    """`object`: under which key the call's id stands; None: it is not written."""
+    by_id: bool = False
+    """The id is written in place of the name, which is part of it (`functions.NAME:0`)."""
+    after_mark: str = ""
+    """What the template writes behind a last argument's key, where its value is '', up to the end of what is said."""
 
 
 class Grammar(Value):
     name: str
     think: tuple[str, str] | None = None
-    """Markers around reasoning; None: this family has none."""
-    call: tuple[str, str] | None = None
-    """Markers around each tool call, which is `{"name": …, "arguments": {…}}` in JSON; None: calls are not parsed."""
+    """Around reasoning; None: this family has none."""
+    content_opening: str = ""
+    """Before content, where the family names its channel (gpt-oss)."""
+    call: CallForm | None = None
+    """None: calls are not written, or not to be read."""
+    style: Style = Style()
 
     def without_calls(self) -> Grammar:
         """For a request that offers no tools: what looks like a call is text."""
         return msgspec.structs.replace(self, call=None)
 
-    @property
-    def markers(self) -> tuple[str, ...]:
-        return (*(self.think or ()), *(self.call or ()))
+
+class Parsers(Value):
+    """What the operator says about reading replies."""
+
+    tools: str = "auto"
+    reasoning: str = "auto"
 
 
-THINK = ("<think>", "</think>")
-HERMES = ("<tool_call>", "</tool_call>")
+HERMES = CallForm(
+    kind="object",
+    opening="<tool_call>\n",
+    again="\n</tool_call>\n<tool_call>\n",
+    closing="\n</tool_call>",
+    after_mark='": ""}}',
+)
 CALL_PARSERS = {"hermes": HERMES}
-REASONING_PARSERS = {"think": THINK}
-"""By the names that `--tool-parser` and `--reasoning-parser` take."""
+REASONING_PARSERS = {"think": ("<think>", "</think>")}
+"""By the names that `--tool-parser` and `--reasoning-parser` take; their literals are not coded."""
 
 
-class CallText(msgspec.Struct):
-    """The body of a call. `arguments` stays the very text that was sampled."""
-
-    name: str
-    arguments: msgspec.Raw = msgspec.Raw(b"{}")
-
-
-_call_decoder = msgspec.json.Decoder(CallText)
-
-
-def read_call(body: str) -> tuple[str, str, dict[str, JSON]] | None:
-    """Name, arguments as written, arguments as an object; None where the body is not a call."""
-    try:
-        call = _call_decoder.decode(body)
-        arguments: JSON = msgspec.json.decode(call.arguments)
-    except (msgspec.DecodeError, UnicodeEncodeError):
-        return None
-    if not isinstance(arguments, dict):
-        return None
-    return call.name, bytes(call.arguments).decode(), arguments
+def chosen(learned: Grammar, parsers: Parsers, code: Callable[[str], str]) -> Grammar:
+    """`auto`: as the template writes; `none`; or by a parser's name."""
+    call, think = learned.call, learned.think
+    if parsers.tools != "auto":
+        call = _coded(CALL_PARSERS[parsers.tools], code) if parsers.tools in CALL_PARSERS else None
+    if parsers.reasoning != "auto":
+        opening, closing = REASONING_PARSERS.get(parsers.reasoning, ("", ""))
+        think = (code(opening), code(closing)) if closing else None
+    return msgspec.structs.replace(learned, call=call, think=think)
 
 
-def grammar_of(template_source: str) -> Grammar:
-    """By the markers that the template writes itself."""
-    think = THINK if all(marker in template_source for marker in THINK) else None
-    hermes = all(marker in template_source for marker in (*HERMES, '"arguments": '))
-    return Grammar(name="hermes" if hermes else "none", think=think, call=HERMES if hermes else None)
-
-
-def choose_grammar(template_source: str, *, tools: str, reasoning: str) -> Grammar | None:
-    """`auto`: what the template says; `none`; or a parser's name. None: there is no such parser."""
-    found = grammar_of(template_source)
-    if tools not in ("auto", "none", *CALL_PARSERS) or reasoning not in ("auto", "none", *REASONING_PARSERS):
-        return None
-    call = found.call if tools == "auto" else CALL_PARSERS.get(tools)
-    think = found.think if reasoning == "auto" else REASONING_PARSERS.get(reasoning)
-    return Grammar(name=found.name if tools == "auto" else tools, think=think, call=call)
+def _coded(form: CallForm, code: Callable[[str], str]) -> CallForm:
+    return msgspec.structs.replace(form, opening=code(form.opening), again=code(form.again), closing=code(form.closing))

@@ -31,8 +31,8 @@ class Literals:
         markers = [token for token in tokenizer.added if token.strip()]
         self._words = [*_NONCHARACTERS, *sorted(markers)]
         self._numbers = {word: number for number, word in enumerate(self._words)}
-        self._finder = _Finder(self._words)
-        self._template_finder = _Finder(markers)
+        self._finder = Finder(self._words)
+        self._template_finder = Finder(markers)
 
     def mask(self, text: str) -> str:
         return self._finder.replace(text, lambda word: f"{MASK_OPEN}{self._numbers[word]}{MASK_CLOSE}")
@@ -68,7 +68,7 @@ class Literals:
         return self.encode(self._tokenizer.text_of(anchor) + masked)[1:]
 
 
-class _Finder:
+class Finder:
     """Finds the longest of many words at each place, in one pass over the text.
 
     A plain alternation of the 6,415 added tokens of gemma3 would be tried one by one at every `<`.

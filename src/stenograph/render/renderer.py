@@ -12,8 +12,10 @@ import numpy as np
 from stenograph.core import JSON, Conversation, Fork, Ids, Message, Turn, Value
 from stenograph.errors import TemplateRefused
 from stenograph.render import survivors
-from stenograph.render.closers import closers
-from stenograph.render.grammar import Grammar
+from stenograph.render.calls import Schemas
+from stenograph.render.coded import Coding
+from stenograph.render.grammar import Grammar, Parsers, chosen
+from stenograph.render.learn import closes, learn
 from stenograph.render.literal import Literals
 from stenograph.render.reply import ReplyReader
 from stenograph.render.splice import Step, Walk, behind, text_hash, walk
@@ -49,7 +51,7 @@ class Renderer:
         tokenizer: Tokenizer,
         template: Template,
         tool_template: Template | None,
-        grammar: Grammar,
+        parsers: Parsers,
         eos_token: str | None,
         arguments: Mapping[str, JSON],
     ) -> None:
@@ -57,18 +59,29 @@ class Renderer:
         template of every call; a call's own win."""
         self.tokenizer = tokenizer
         self.template = template
-        self.grammar = grammar
+        self.coding = Coding(tokenizer)
+        self.grammar = chosen(learn(tool_template or template, self.coding), parsers, self.coding.code)
         self._default_arguments = arguments
         self._tool_template = tool_template
         self._eos = tokenizer.added.get(eos_token or "")
         self._literals = Literals(tokenizer)
-        self._masker = Masker(self._literals, self.grammar)
+        self._masker = Masker(self._literals, self._own_markers())
+
+    def _own_markers(self) -> frozenset[str]:
+        """The control tokens by which the family writes reasoning and calls."""
+        call, think = self.grammar.call, self.grammar.think
+        literals = [
+            *(think or ()),
+            *((call.opening, call.again, call.closing, call.between, *call.param) if call else ()),
+        ]
+        return frozenset(word for char in set("".join(literals)) if (word := self.coding.spell(char)) != char)
 
     @functools.cached_property
     def stop_ids(self) -> frozenset[int]:
         """The closes that the template itself writes behind an assistant turn, and the model's own end."""
         templates = [self.template, *([self._tool_template] if self._tool_template else [])]
-        found = {id for template in templates for id in closers(template, self.tokenizer, self.grammar)}
+        chars = {char for template in templates for char in closes(template, self.coding, self.grammar)}
+        found = {self.tokenizer.added[self.coding.spell(char)] for char in chars}
         return frozenset(found | ({self._eos} if self._eos is not None else set()))
 
     def relevant(self, conversation: Conversation) -> Conversation:
@@ -82,10 +95,14 @@ class Renderer:
         return self._tool_template if conversation.tools and self._tool_template else self.template
 
     def reader(
-        self, *, thinking: bool, tools: bool, stop: tuple[str, ...], new_call_id: Callable[[], str]
+        self, conversation: Conversation, *, thinking: bool, stop: tuple[str, ...], new_call_id: Callable[[], str]
     ) -> ReplyReader:
-        grammar = self.grammar if tools else self.grammar.without_calls()
-        return ReplyReader(grammar, self.tokenizer, thinking=thinking, stop=stop, new_call_id=new_call_id)
+        """Calls are read only where the conversation offers tools."""
+        grammar = self.grammar if conversation.tools else self.grammar.without_calls()
+        schemas = schemas_of(conversation)
+        return ReplyReader(
+            grammar, self.tokenizer, self.coding, thinking=thinking, stop=stop, schemas=schemas, new_call_id=new_call_id
+        )
 
     def prompt(
         self, conversation: Conversation, path: Sequence[Replied], *, now: datetime.datetime, verbatim: bool = False
@@ -109,8 +126,9 @@ class _Prompting:
         self._arguments = conversation.template_arguments
         self._now = now
         self._path = path
-        self._grammar: Grammar = renderer.grammar if conversation.tools else renderer.grammar.without_calls()
-        self._call_close = renderer.grammar.call[1] if renderer.grammar.call else ""
+        call = renderer.grammar.call
+        self._after_mark = renderer.coding.spell(call.after_mark) if call else ""
+        self._conversation = conversation
         self._steps = [self._step(replied) for replied in path]
         last = conversation.messages[-1]
         self._prefill = len(conversation.messages) - 1 if last.role == "assistant" else None
@@ -130,10 +148,10 @@ class _Prompting:
         if not self._steps:
             return self._anew(Walk(0, 0))
         render = self._render({step.message: step.reply for step in self._steps})
-        walked = walk(render, self._steps, self._parse, self._call_close)
+        walked = walk(render, self._steps, self._parse, self._after_mark)
         if walked.kept == len(self._steps):
             return self._continued(render[walked.position :], walked.kept, None)
-        if verbatim and (position := behind(render, self._steps[-1], self._call_close)) is not None:
+        if verbatim and (position := behind(render, self._steps[-1], self._after_mark)) is not None:
             return self._continued(render[position:], len(self._steps), None)
         return self._anew(walked, render)
 
@@ -238,20 +256,30 @@ class _Prompting:
         return before + text
 
     def _write(self, messages: list[Message], *, generate: bool) -> str:
-        seen = [as_template_sees(message) for message in messages]
+        seen = [as_template_sees(message, self._renderer.grammar.style) for message in messages]
         return self._template.render(seen, self._tools, self._arguments, generate=generate, now=self._now)
 
     def _parse(self, before: str, region: str) -> Message:
-        reader = ReplyReader(
-            self._grammar,
-            self._renderer.tokenizer,
-            thinking=self._opens_thinking(before),
-            stop=(),
-            new_call_id=lambda: "",
-        )
+        thinking = self._opens_thinking(before)
+        reader = self._renderer.reader(self._conversation, thinking=thinking, stop=(), new_call_id=lambda: "")
         reader.feed_text(region)
         return reader.reply
 
     def _opens_thinking(self, text: str) -> bool:
         think = self._renderer.grammar.think
-        return think is not None and text[-64:].rstrip().endswith(think[0])
+        opening = self._renderer.coding.spell(think[0]) if think else ""
+        return bool(opening) and text[-64:].rstrip().endswith(opening)
+
+
+def schemas_of(conversation: Conversation) -> Schemas:
+    """By tool, the schemas of its parameters; whatever is not shaped so has none."""
+    functions = [tool.get("function") for tool in conversation.tools]
+    described = [function for function in functions if isinstance(function, dict) and "name" in function]
+    return {str(function["name"]): _properties(function.get("parameters")) for function in described}
+
+
+def _properties(parameters: JSON) -> dict[str, dict[str, JSON]]:
+    properties = parameters.get("properties") if isinstance(parameters, dict) else None
+    if not isinstance(properties, dict):
+        return {}
+    return {name: schema for name, schema in properties.items() if isinstance(schema, dict)}

@@ -11,6 +11,7 @@ import hashlib
 from collections.abc import Callable, Sequence
 
 from stenograph.core import Ending, ForkReason, Message, Value
+from stenograph.render.marks import meet, skip_space
 from stenograph.render.standin import Place, places, sayings
 
 
@@ -48,7 +49,7 @@ def text_hash(text: str) -> str:
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
-def walk(render: str, path: Sequence[Step], parse: Parse, call_close: str) -> Walk:
+def walk(render: str, path: Sequence[Step], parse: Parse, after_mark: str) -> Walk:
     by_message: dict[int, list[Place]] = {}
     for place in places(render):
         by_message.setdefault(place.saying.message, []).append(place)
@@ -59,23 +60,23 @@ def walk(render: str, path: Sequence[Step], parse: Parse, call_close: str) -> Wa
             detail = "the template writes what precedes this reply otherwise than it was sent"
             return Walk(count, position, ForkReason.TEMPLATE_REWROTE_HISTORY, detail, step.message)
         found = by_message.get(step.message, [])
-        problem = _differs(render, start, step, found, parse, call_close)
+        problem = _differs(render, start, step, found, parse, after_mark)
         if problem is not None:
             return Walk(count, position, problem[0], problem[1], step.message)
-        position = _end(render, start, step, found, call_close)
+        position = _end(render, start, step, found, after_mark)
     return Walk(len(path), position)
 
 
-def behind(render: str, step: Step, call_close: str) -> int | None:
+def behind(render: str, step: Step, after_mark: str) -> int | None:
     """Where the text behind one reply begins, whatever precedes it; None where the reply cannot be found."""
     found = [place for place in places(render) if place.saying.message == step.message]
     if not found or [place.saying for place in found][-1] != sayings(step.message, step.said)[-1]:
         return None
-    return _end(render, found[-1].end, step, found, call_close)
+    return _end(render, found[-1].end, step, found, after_mark)
 
 
 def _differs(
-    render: str, start: int, step: Step, found: list[Place], parse: Parse, call_close: str
+    render: str, start: int, step: Step, found: list[Place], parse: Parse, after_mark: str
 ) -> tuple[ForkReason, str] | None:
     expected, seen = sayings(step.message, step.said), [place.saying for place in found]
     missing = [saying for saying in expected if saying not in seen]
@@ -84,7 +85,7 @@ def _differs(
         return ForkReason.TEMPLATE_REWROTE_HISTORY, f"the template drops the {what} of this reply"
     if seen != expected or (found and found[0].start < start):
         return ForkReason.BRIDGE_REFUSED, "the template repeats or reorders what this reply says"
-    cut = _cut(render, start, step, found, call_close)
+    cut = _cut(render, start, step, found, after_mark)
     if not _says_the_same(parse(render[:start], render[start:cut]), step.reply):
         return ForkReason.TEMPLATE_REWROTE_HISTORY, "the template writes something else into this reply"
     if _met(render, cut, step) is None:
@@ -103,16 +104,13 @@ def _says_the_same(written: Message, shown: Message) -> bool:
     )
 
 
-def _cut(render: str, start: int, step: Step, found: list[Place], call_close: str) -> int:
-    """The end of what the reply says, in the template's writing: behind a call its closing marker belongs to it,
-    unless the sample broke off before it."""
+def _cut(render: str, start: int, step: Step, found: list[Place], after_mark: str) -> int:
+    """The end of what the reply says, in the template's writing: of a call, with the end of its arguments."""
     said = found[-1].end if found else start
-    closing = render.find(call_close, said) if step.said.tool_calls else -1
-    if closing < 0:
+    if not step.said.tool_calls:
         return said
-    if step.ending.unclosed and not step.ending.rest.strip():
-        return said + len(render[said:closing].rstrip())
-    return closing + len(call_close)
+    end = meet(after_mark, render, said)
+    return end if isinstance(end, int) else said
 
 
 def _met(render: str, cut: int, step: Step) -> int | None:
@@ -122,12 +120,11 @@ def _met(render: str, cut: int, step: Step) -> int | None:
         return cut + len(rest)
     if not rest.strip():
         return cut
-    while cut < len(render) and render[cut].isspace():
-        cut += 1
-    return cut + len(rest.lstrip()) if render.startswith(rest.lstrip(), cut) else None
+    end = meet(rest.strip(), render, skip_space(render, cut))
+    return end if isinstance(end, int) else None
 
 
-def _end(render: str, start: int, step: Step, found: list[Place], call_close: str) -> int:
-    cut = _cut(render, start, step, found, call_close)
+def _end(render: str, start: int, step: Step, found: list[Place], after_mark: str) -> int:
+    cut = _cut(render, start, step, found, after_mark)
     met = _met(render, cut, step)
     return cut if met is None else met

@@ -11,7 +11,6 @@ import re
 import msgspec
 
 from stenograph.core import Message, ToolCall, Value
-from stenograph.render.grammar import Grammar
 from stenograph.render.literal import Literals
 
 OPEN, CLOSE = "\ufdd4", "\ufdd5"
@@ -81,12 +80,12 @@ def _marked(call: ToolCall, mark: str) -> ToolCall:
 class Masker:
     """Masks every marker in the texts of a message."""
 
-    def __init__(self, literals: Literals, grammar: Grammar) -> None:
+    def __init__(self, literals: Literals, own_markers: frozenset[str]) -> None:
+        """`own_markers`: those by which the family writes reasoning and calls. In an assistant message that the caller
+        wrote itself they mean what they say; anywhere else they are text."""
         self._literals = literals
-        own = sorted(grammar.markers)
+        own = sorted(own_markers)
         self._own = re.compile("(" + "|".join(map(re.escape, own)) + ")") if own else None
-        """The markers by which the family writes reasoning and calls: in an assistant message that the caller wrote
-        itself they mean what they say. Anywhere else they are text."""
 
     def message(self, message: Message) -> Message:
         mask = self._literals.mask

@@ -19,7 +19,7 @@ import jinja2.nodes
 import jinja2.parser
 import jinja2.sandbox
 
-from stenograph.core import JSON, Message
+from stenograph.core import JSON, Message, ToolCall, Value
 from stenograph.errors import ConfigError, TemplateRefused
 
 
@@ -108,18 +108,31 @@ class Template:
             raise TemplateRefused(f"the chat template cannot render this conversation: {detail}") from error
 
 
-def as_template_sees(message: Message) -> dict[str, JSON]:
+class Style(Value):
+    """How a template wants to be shown a message."""
+
+    reasoning_key: str = "reasoning_content"
+    """By what name it asks for reasoning."""
+    text_arguments: bool = False
+    """It wants arguments as JSON text: an object it would print as Python does."""
+
+
+def as_template_sees(message: Message, style: Style) -> dict[str, JSON]:
     """The mapping that templates expect. Absent is absent: many ask `is defined`."""
     seen: dict[str, JSON] = {"role": message.role, "content": message.content or ""}
     if message.reasoning is not None:
-        seen["reasoning_content"] = message.reasoning
+        seen[style.reasoning_key] = message.reasoning
     if message.tool_calls:
-        seen["tool_calls"] = [
-            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
-            for call in message.tool_calls
-        ]
+        seen["tool_calls"] = [_call_seen(call, style) for call in message.tool_calls]
     if message.tool_call_id is not None:
         seen["tool_call_id"] = message.tool_call_id
     if message.name is not None:
         seen["name"] = message.name
     return seen
+
+
+def _call_seen(call: ToolCall, style: Style) -> dict[str, JSON]:
+    arguments = call.arguments
+    if style.text_arguments and not isinstance(arguments, str):
+        arguments = json.dumps(arguments, ensure_ascii=False)
+    return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": arguments}}

@@ -56,14 +56,18 @@ def canonical(message: Message, call_place: int | None) -> bytes:
     return _encode((message.role, text, calls, answers, message.name))
 
 
-def message_hashes(messages: Iterable[Message]) -> list[str]:
-    """One a message, on its own."""
-    hashes, places = [], dict[str, int]()
+def message_hashes(messages: Iterable[Message], behind: Message | None = None) -> list[str]:
+    """One a message. `behind`: the reply that precedes the first, whose calls a tool's result may answer."""
+    hashes, places = [], _places(behind)
     for message in messages:
         if message.role == "assistant":
-            places = {call.id: place for place, call in enumerate(message.tool_calls)}
+            places = _places(message)
         hashes.append(digest(canonical(message, places.get(message.tool_call_id or ""))))
     return hashes
+
+
+def _places(reply: Message | None) -> dict[str, int]:
+    return {call.id: place for place, call in enumerate(reply.tool_calls)} if reply is not None else {}
 
 
 def chain(start: str, hashes: Iterable[str]) -> list[str]:

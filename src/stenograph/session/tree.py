@@ -53,7 +53,8 @@ class Tree:
         """All choices of one call, at once."""
         call = turns[0].call
         self._check(call, turns)
-        links = chain(self._start_of(call), message_hashes(call.messages))
+        behind = None if call.after is None else self.turns[call.after].reply
+        links = chain(self._start_of(call), message_hashes(call.messages, behind))
         for place, link in enumerate(links):
             self._prefixes.setdefault(link, Seen(call, call.shared + place))
         asked = links[-1] if links else self._start_of(call)

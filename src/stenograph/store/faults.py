@@ -20,7 +20,7 @@ _SENTENCES = {
     "SQLITE_NOTADB": "the store's file is damaged, or is not a database",
     "SQLITE_READONLY": "the store cannot be written: its file or its folder is read-only",
     "SQLITE_TOOBIG": "a record is larger than SQLite can hold",
-    "SQLITE_CONSTRAINT_FOREIGNKEY": "the call's session, or its parent turn, was never committed",
+    "SQLITE_CONSTRAINT_FOREIGNKEY": "the call's session, or its parent turn, is not in the store",
     "SQLITE_CONSTRAINT_PRIMARYKEY": "what was committed is never written again",
     "SQLITE_CONSTRAINT_UNIQUE": "what was committed is never written again",
     "FileExistsError": "it is a file, not a folder",

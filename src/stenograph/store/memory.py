@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from stenograph.store import schema
 from stenograph.store.faults import translated
 from stenograph.store.store import Record
-from stenograph.store.tables import Reads, statements, write
+from stenograph.store.tables import Reads, Statement, forgetting, statements, write
 
 
 class MemoryStore(Reads):
@@ -21,9 +21,14 @@ class MemoryStore(Reads):
         super().__init__(connection)
 
     async def commit(self, records: Sequence[Record]) -> None:
-        batch = statements(records)
-        with self._guard, translated():
-            write(self._connection, batch)
+        self._write(statements(records))
+
+    async def delete(self, session_id: str) -> None:
+        self._write(forgetting(session_id))
 
     async def close(self) -> None:
         self._connection.close()
+
+    def _write(self, batch: list[Statement]) -> None:
+        with self._guard, translated():
+            write(self._connection, batch)

@@ -152,7 +152,10 @@ TABLES = (SESSION, CALL, TURN, PART, BLOB)
 INDEXES = (
     "CREATE INDEX session_by_age ON session (created_at, id)",
     "CREATE INDEX call_by_session ON call (session_id)",
+    "CREATE INDEX call_by_parent ON call (parent)",
 )
+
+"""`call_by_parent` is for deleting: SQLite asks of every turn that goes whether a call still refers to it."""
 
 VERSION = 1
 MIGRATIONS: Mapping[int, tuple[str, ...]] = {}

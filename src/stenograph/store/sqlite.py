@@ -18,7 +18,7 @@ from stenograph.store import schema
 from stenograph.store.faults import opening, translated
 from stenograph.store.lock import FolderLock
 from stenograph.store.store import Record
-from stenograph.store.tables import Reads, statements
+from stenograph.store.tables import Reads, forgetting, statements
 from stenograph.store.writer import Writer
 
 FILE = "stenograph.db"
@@ -46,6 +46,10 @@ class SqliteStore(Reads):
     async def commit(self, records: Sequence[Record]) -> None:
         """A cancelled `commit` leaves open whether the records became durable: shield it where that matters."""
         await asyncio.wrap_future(self._writer.submit(statements(records)))
+
+    async def delete(self, session_id: str) -> None:
+        """In turn with the commits: those that were asked for earlier are forgotten too."""
+        await asyncio.wrap_future(self._writer.submit(forgetting(session_id)))
 
     async def close(self) -> None:
         """Waits for every commit under way. The writer's connection closes last, and takes the WAL files with it."""

@@ -27,6 +27,16 @@ _TURNS = "SELECT turn.* FROM turn JOIN call ON call.id = call_id WHERE session_i
 _PARTS = """SELECT part.* FROM part JOIN turn ON turn.id = turn_id JOIN call ON call.id = call_id
 WHERE session_id = ? ORDER BY turn.seq, place"""
 
+_FORGET = (
+    "UPDATE call SET parent = NULL WHERE session_id = :id",
+    """DELETE FROM part WHERE turn_id IN (
+        SELECT turn.id FROM turn JOIN call ON call.id = call_id WHERE session_id = :id)""",
+    "DELETE FROM turn WHERE call_id IN (SELECT id FROM call WHERE session_id = :id)",
+    "DELETE FROM call WHERE session_id = :id",
+    "DELETE FROM session WHERE id = :id",
+)
+"""Calls refer to turns and turns to calls, so one of the two lets go first. Blobs stay: other sessions share them."""
+
 
 def statements(records: Sequence[Record]) -> list[Statement]:
     """Facts first: a call may be committed together with the session it is in, in whatever order they are named."""
@@ -37,6 +47,10 @@ def statements(records: Sequence[Record]) -> list[Statement]:
 
 def _statement(table: Table[Any], row: Row) -> Statement:
     return _INSERT[table.name], row
+
+
+def forgetting(session_id: str) -> list[Statement]:
+    return [(sql, {"id": session_id}) for sql in _FORGET]
 
 
 def write(connection: sqlite3.Connection, batch: Iterable[Statement]) -> None:

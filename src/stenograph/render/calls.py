@@ -1,0 +1,208 @@
+"""The text of a call to its name and arguments, by the form of its family."""
+
+from __future__ import annotations
+
+import enum
+import json
+import re
+from collections.abc import Mapping
+from typing import TypeAlias
+
+from stenograph.core import JSON, Value
+from stenograph.render.grammar import CallForm
+from stenograph.render.marks import ANYTHING, SHORT, Short, find, meet, skip_space
+
+_JSON = json.JSONDecoder(strict=False)
+_NAME = re.compile(r"[\w.:/-]+")
+_LONGEST_NAME = 256
+_IN_ID = re.compile(r"(?:functions\.)?(?P<name>.+?)(?::\d+)?")
+
+
+class ReadCall(Value):
+    name: str
+    arguments: dict[str, JSON]
+    text: str
+    """The arguments as they were written; as JSON where they were not written so."""
+    id: str | None = None
+
+
+class Read(Value):
+    calls: tuple[ReadCall, ...]
+    end: int
+    """Behind what was said; a closing marker may follow."""
+
+
+class Unread(enum.Enum):
+    MORE = enum.auto()
+    """It may still become a call."""
+    NEVER = enum.auto()
+
+
+MORE, NEVER = Unread.MORE, Unread.NEVER
+Schemas: TypeAlias = Mapping[str, Mapping[str, JSON]]
+"""By tool, its parameters' schemas: the types of arguments that are written without quotes."""
+
+
+def read_call(form: CallForm, text: str, schemas: Schemas, *, final: bool) -> Read | Unread:
+    """Reads what stands behind the opening. `final`: no more text will come."""
+    read = _READERS[form.kind](form, text, schemas, final)
+    return NEVER if final and read is MORE else read
+
+
+def _object(form: CallForm, text: str, schemas: Schemas, final: bool) -> Read | Unread:
+    start = skip_space(text, 0)
+    if start < len(text) and text[start] not in "{[":
+        return NEVER
+    found = _json(text, start)
+    if found is None:
+        return NEVER if _closed(form, text) else MORE
+    value, end = found
+    calls = [_call_in(form, item, text[start:end]) for item in (value if isinstance(value, list) else [value])]
+    whole = [call for call in calls if call is not None]
+    return Read(tuple(whole), end) if whole and len(whole) == len(calls) else NEVER
+
+
+def _call_in(form: CallForm, item: JSON, written: str) -> ReadCall | None:
+    if not isinstance(item, dict):
+        return None
+    name = item.get(form.name_key)
+    arguments: JSON = next((item[key] for key in (form.arguments_key, "arguments", "parameters") if key in item), {})
+    if not isinstance(name, str) or not name or not isinstance(arguments, dict):
+        return None
+    id = item.get(form.id_key) if form.id_key else None
+    return ReadCall(name, arguments, _as_written(arguments, written), id if isinstance(id, str) else None)
+
+
+def _as_written(arguments: dict[str, JSON], written: str) -> str:
+    """The piece of the sampled text that is these arguments, else their JSON."""
+    at = written.find("{", 1)
+    while at >= 0:
+        found = _json(written, at)
+        if found is not None and found[0] == arguments:
+            return written[at : found[1]]
+        at = written.find("{", at + 1)
+    return json.dumps(arguments, ensure_ascii=False)
+
+
+def _named(form: CallForm, text: str, schemas: Schemas, final: bool) -> Read | Unread:
+    start = skip_space(text, 0)
+    found = _behind_name(form.between, text, start)
+    if found is None:
+        return MORE if len(text) - start < _LONGEST_NAME else NEVER
+    place, _, behind = found
+    if behind is SHORT:
+        return MORE
+    spelled = text[start:place].strip()
+    if not _NAME.fullmatch(spelled):
+        return NEVER
+    id = spelled if form.by_id else _id_between(form.between, text[place:behind])
+    opened = skip_space(text, behind)
+    arguments = _json(text, opened)
+    if arguments is None:
+        return NEVER if _closed(form, text) or text[opened : opened + 1] not in ("", "{") else MORE
+    value, end = arguments
+    if not isinstance(value, dict):
+        return NEVER
+    inside = _IN_ID.fullmatch(spelled) if form.by_id else None
+    name = inside["name"] if inside else spelled
+    return Read((ReadCall(name, value, text[opened:end], id),), end)
+
+
+def _behind_name(between: str, text: str, start: int) -> tuple[int, str, int | Short] | None:
+    """Between name and arguments a family may write an id; a model may leave it out."""
+    if not between.strip():
+        place = text.find("{", start)
+        return (place, "{", place) if place >= 0 else None
+    without_id = between.rpartition(ANYTHING)[2]
+    return find([between] if without_id == between else [between, without_id], text, start)
+
+
+def _id_between(between: str, written: str) -> str | None:
+    before, wild, behind = between.partition(ANYTHING)
+    if not wild or not written.startswith(before):
+        return None
+    return written[len(before) : len(written) - len(behind)].strip()
+
+
+def _params(form: CallForm, text: str, schemas: Schemas, final: bool) -> Read | Unread:
+    start = skip_space(text, 0)
+    named = find([form.between], text, start)
+    if named is None or named[2] is SHORT or not (final or _over(form, text, start)):
+        return MORE
+    name, at = text[start : named[0]].strip(), named[2]
+    if not _NAME.fullmatch(name):
+        return NEVER
+    arguments: dict[str, JSON] = {}
+    end = named[0] + len(form.between.rstrip())
+    while (one := _param(form, text, at)) is not None:
+        key, value, at = one
+        arguments[key] = _typed(value, schemas.get(name, {}).get(key))
+        end = at
+    if not _over(form, text, start) and meet(form.closing.strip(), text, skip_space(text, end)) is None:
+        return NEVER
+    return Read((ReadCall(name, arguments, json.dumps(arguments, ensure_ascii=False)),), end)
+
+
+def _over(form: CallForm, text: str, start: int) -> bool:
+    """All its arguments are there: what closes it has come."""
+    if not form.closing.strip():
+        return True
+    found = find([form.closing, form.again], text, start)
+    return found is not None and found[2] is not SHORT
+
+
+def _param(form: CallForm, text: str, at: int) -> tuple[str, str, int] | None:
+    """One argument: key, value, and where the text goes on. White space inside a value is its own."""
+    before, between, behind = form.param
+    keyed = meet(before.strip(), text, skip_space(text, at))
+    if not isinstance(keyed, int):
+        return None
+    separator = text.find(between.strip(), keyed)
+    if separator < 0:
+        return None
+    valued = separator + len(between.strip())
+    ended = text.find(behind.strip(), valued)
+    if ended < 0:
+        return None
+    value = text[valued:ended]
+    spaces_before, spaces_behind = _tail_space(between), _head_space(behind)
+    value = value.removeprefix(spaces_before) if spaces_before else value
+    value = value.removesuffix(spaces_behind) if spaces_behind else value
+    return text[keyed:separator].strip(), value, ended + len(behind.strip())
+
+
+def _tail_space(literal: str) -> str:
+    return literal[len(literal.rstrip()) :]
+
+
+def _head_space(literal: str) -> str:
+    return literal[: len(literal) - len(literal.lstrip())]
+
+
+def _typed(value: str, schema: Mapping[str, JSON] | None) -> JSON:
+    """Written without quotes, an argument is what its schema says; without one, what it looks like."""
+    types = schema.get("type") if schema else None
+    if types == "string" or (isinstance(types, list) and "string" in types):
+        return value
+    try:
+        return json.loads(value)
+    except ValueError:
+        return value
+
+
+def _closed(form: CallForm, text: str) -> bool:
+    """The call's closing has come: what is before it is all there will be."""
+    if not form.closing.strip():
+        return False
+    found = find([form.closing], text)
+    return found is not None and found[2] is not SHORT
+
+
+def _json(text: str, at: int) -> tuple[JSON, int] | None:
+    try:
+        return _JSON.raw_decode(text, at)
+    except (ValueError, RecursionError):
+        return None
+
+
+_READERS = {"object": _object, "named": _named, "params": _params}

@@ -1,0 +1,368 @@
+"""A grammar from a template: show it replies of every shape, and look at what it writes around what they say.
+
+So a family is read by what its own template writes, and one that nobody has seen before is read like any other.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections.abc import Sequence
+
+import msgspec
+
+from stenograph.core import JSON, Message, ToolCall
+from stenograph.errors import TemplateRefused
+from stenograph.render.coded import Coding
+from stenograph.render.grammar import CallForm, Grammar
+from stenograph.render.marks import ANYTHING, common_start, meet, skip_space
+from stenograph.render.template import Style, Template, as_template_sees
+
+NOON = datetime.datetime(2000, 1, 1, 12)
+ASKED = Message("user", "zqasked")
+SAYS, THINKS = "zqsays", "zqthinks"
+NAMES = ("zqone", "zqtwo")
+IDS = ("zqcallnr1", "zqcallnr2")
+KEYS, VALUES = ("zqkey", "zqlast"), ("zqval", "")
+"""The last argument is empty, as the one by which a stand-in's arguments are marked."""
+REASONING_KEYS = ("reasoning_content", "thinking", "reasoning")
+THINK_WORDS = ("<think>", "</think>")
+
+
+def returned(place: int) -> Message:
+    return Message("tool", "zqreturned", tool_call_id=IDS[place], name=NAMES[place])
+
+
+def tool(name: str) -> dict[str, JSON]:
+    argument = {"type": "string", "description": "zqtext"}
+    parameters = {"type": "object", "properties": dict.fromkeys(KEYS, argument), "required": [KEYS[0]]}
+    return {"type": "function", "function": {"name": name, "description": "zqtext", "parameters": parameters}}
+
+
+TOOLS = (tool(NAMES[0]), tool(NAMES[1]))
+
+
+def reply(*, says: bool = False, thinks: bool = False, calls: int = 0) -> Message:
+    made = tuple(ToolCall(IDS[n], NAMES[n], dict(zip(KEYS, VALUES, strict=True))) for n in range(calls))
+    return Message("assistant", SAYS if says else None, THINKS if thinks else None, made)
+
+
+class Learner:
+    """Renders shapes of replies; None where the template refuses one."""
+
+    def __init__(self, template: Template, coding: Coding, style: Style) -> None:
+        self._template = template
+        self._coding = coding
+        self.style = style
+
+    def render(self, messages: Sequence[Message], *, tools: bool = False, generate: bool = True) -> str | None:
+        seen = [as_template_sees(message, self.style) for message in messages]
+        try:
+            text = self._template.render(seen, TOOLS if tools else (), {}, generate=generate, now=NOON)
+        except TemplateRefused:
+            return None
+        return self._coding.code(text)
+
+    def region(self, message: Message, tail: Sequence[Message], *, tools: bool = False) -> str | None:
+        """What is written behind the opening of the assistant's turn: the reply, its close, and the tail."""
+        asked = self.render([ASKED], tools=tools, generate=False)
+        prompt = self.render([ASKED], tools=tools)
+        whole = self.render([ASKED, message, *tail], tools=tools, generate=bool(tail))
+        if prompt is None or whole is None:
+            return None
+        region = whole[len(common_start([asked or prompt, prompt, whole])) :]
+        header = prompt[len(common_start([asked or prompt, prompt])) :]
+        return _behind_header(region, header, self._coding)
+
+    @property
+    def special(self) -> frozenset[str]:
+        return self._coding.special
+
+    def restyled(self, style: Style) -> Learner:
+        return Learner(self._template, self._coding, style)
+
+
+def _behind_header(region: str, header: str, coding: Coding) -> str:
+    """The header that a prompt ends in may hold more than a past turn's: reasoning that it has opened."""
+    words = [coding.code(word) for word in THINK_WORDS]
+    for shorter in (header, *(header.rstrip().removesuffix(word) for word in words)):
+        end = meet(shorter.strip(), region, skip_space(region, 0))
+        if isinstance(end, int):
+            return region[end:]
+    return region[len(common_start([region, header])) :]
+
+
+def learn(template: Template, coding: Coding) -> Grammar:
+    learner = Learner(template, coding, Style())
+    learner = learner.restyled(Style(text_arguments=_wants_text(learner)))
+    learner = learner.restyled(_with_reasoning_key(learner))
+    words = _think_by_words(template, coding)
+    call = _call_form(learner, words)
+    think = _think(learner, call, words)
+    spoken = _without_think(_opening_of_content(learner), think)
+    return Grammar(
+        name=f"learned-{call.kind}" if call else "none",
+        think=think,
+        content_opening=spoken,
+        call=call and msgspec.structs.replace(call, opening=_without_think(call.opening, think)),
+        style=learner.style,
+    )
+
+
+def closes(template: Template, coding: Coding, grammar: Grammar) -> frozenset[str]:
+    """The control tokens, as coded characters, at which a model has to be stopped: what the template writes behind an
+    answer that is answered, behind one that is the last, behind calls. It is not always the tokenizer's `eos_token`."""
+    learner = Learner(template, coding, grammar.style)
+    inside = {*(grammar.think or ()), grammar.content_opening}
+    found = []
+    for tail in ((ASKED,), ()):
+        region = learner.region(reply(says=True), tail)
+        found.append(_first_special(region.partition(SAYS)[2] if region else "", coding, inside))
+    if grammar.call is not None:
+        region = learner.region(reply(calls=1), (returned(0),), tools=True) or ""
+        behind = region.partition(KEYS[1])[2].partition("zqreturned")[0]
+        inside |= {grammar.call.closing, grammar.call.after_mark}
+        found.append(grammar.call.turn_close or _first_special(behind, coding, inside))
+    return frozenset(filter(None, found))
+
+
+def _first_special(text: str, coding: Coding, inside: set[str]) -> str:
+    """The first one that does not belong to what a reply itself is written with."""
+    own = set("".join(inside))
+    return next((char for char in text if char in coding.special and char not in own), "")
+
+
+# -------------------------------------------------------------------------------------------------------- reasoning
+
+
+def _with_reasoning_key(learner: Learner) -> Style:
+    """By which name the template asks for reasoning: the one under which it writes some."""
+    for key in REASONING_KEYS:
+        style = msgspec.structs.replace(learner.style, reasoning_key=key)
+        renders = (learner.restyled(style).region(message, tail, tools=tools) for tools, message, tail in THINKING)
+        if any(text is not None and THINKS in text for text in renders):
+            return style
+    return learner.style
+
+
+THINKING: tuple[tuple[bool, Message, tuple[Message, ...]], ...] = (
+    (True, reply(thinks=True, calls=1), (returned(0),)),
+    (False, reply(says=True, thinks=True), ()),
+    (False, reply(says=True, thinks=True), (ASKED,)),
+)
+"""Where templates keep reasoning: inside a tool loop, on the last reply, always. (Tools?, reply, tail)"""
+
+
+def _think(learner: Learner, call: CallForm | None, words: tuple[str, str] | None) -> tuple[str, str] | None:
+    """What stands before reasoning, and what closes it whatever comes behind it."""
+    openings, closings = [], []
+    for tools, message, tail in THINKING:
+        region = learner.region(message, tail, tools=tools)
+        if region is None or THINKS not in region:
+            continue
+        before, _, behind = region.partition(THINKS)
+        openings.append(before.strip())
+        if message.content:
+            closings.append(behind.partition(SAYS)[0].strip())
+        elif call is not None:
+            closings.append(behind.partition(call.opening.strip() or "{")[0].strip())
+    closing = common_start(closings) if closings else ""
+    if not closing:
+        return words
+    if len(set(closings)) == 1:
+        closing = closing.removesuffix(_opening_of_content(learner).strip()).strip()
+    opening = max(openings, key=len)
+    return (opening or (words[0] if words else ""), closing)
+
+
+def _think_by_words(template: Template, coding: Coding) -> tuple[str, str] | None:
+    """A template that names the markers is for a model that thinks, even where it drops all reasoning."""
+    if THINK_WORDS[1] not in template.source:
+        return None
+    return coding.code(THINK_WORDS[0]), coding.code(THINK_WORDS[1])
+
+
+def _opening_of_content(learner: Learner) -> str:
+    region = learner.region(reply(says=True), (ASKED,)) or learner.region(reply(says=True), ())
+    return region.partition(SAYS)[0].strip() if region and SAYS in region else ""
+
+
+def _without_think(opening: str, think: tuple[str, str] | None) -> str:
+    """An empty reasoning block before something else says nothing, nor does closing one that the prompt opened."""
+    text = opening.lstrip()
+    for word in think or ():
+        text = text.removeprefix(word).lstrip() if word else text
+    return text
+
+
+# ------------------------------------------------------------------------------------------------------------ calls
+
+
+def _wants_text(learner: Learner) -> bool:
+    """Given as an object, does the template print the arguments as JSON (or one by one), or as Python would?"""
+    as_object = learner.region(reply(calls=1), (returned(0),), tools=True)
+    as_text = learner.restyled(Style(text_arguments=True)).region(reply(calls=1), (returned(0),), tools=True)
+    if as_text is None:
+        return False
+    return as_object is None or f"'{KEYS[0]}'" in as_object
+
+
+def _call_form(learner: Learner, words: tuple[str, str] | None) -> CallForm | None:
+    one = _until_turn_ends(learner, reply(calls=1), (returned(0),))
+    if one is None:
+        return None
+    two = _until_turn_ends(learner, reply(calls=2), (returned(0), returned(1)))
+    if two is not None and not all(name in two or id in two for name, id in zip(NAMES, IDS, strict=True)):
+        two = None
+    form = _object_form(one, two) or _named_form(one, two) or _params_form(one, two)
+    if form is None:
+        return None
+    closing = form.closing.rstrip()
+    closed = closing[-1:] in learner.special
+    return msgspec.structs.replace(
+        form,
+        opening=_without_think(form.opening, words),
+        closing=closing[:-1] if closed else closing,
+        turn_close=closing[-1] if closed else "",
+        after_mark=form.after_mark.replace(IDS[0], ANYTHING),
+        between=form.between.replace(IDS[0], ANYTHING),
+    )
+
+
+def _until_turn_ends(learner: Learner, message: Message, tail: tuple[Message, ...]) -> str | None:
+    """The reply as it is written, with whatever closes its calls and the turn."""
+    answered = learner.region(message, tail, tools=True)
+    if answered is None or (NAMES[0] not in answered and IDS[0] not in answered) or KEYS[1] not in answered:
+        return None
+    text = answered.partition("zqreturned")[0]
+    alone = learner.region(message, (), tools=True)
+    if alone is None or KEYS[1] not in alone:
+        return text
+    last = text.rindex(KEYS[1])
+    return text[:last] + common_start([text[last:], alone[alone.rindex(KEYS[1]) :]])
+
+
+def _json_at(text: str, at: int) -> tuple[JSON, int] | None:
+    try:
+        return json.JSONDecoder().raw_decode(text, at)
+    except ValueError:
+        return None
+
+
+def _braces(text: str, until: int) -> list[int]:
+    return [place for place, char in enumerate(text[:until]) if char in "{["]
+
+
+def _object_form(one: str, two: str | None) -> CallForm | None:
+    name_at = one.find(NAMES[0])
+    for start in _braces(one, name_at):
+        found = _json_at(one, start)
+        items = found[0] if found and isinstance(found[0], list) else [found[0]] if found else []
+        if found is None or not items or not isinstance(items[0], dict):
+            continue
+        keys = {json.dumps(value): key for key, value in items[0].items()}
+        name_key = keys.get(json.dumps(NAMES[0]))
+        arguments_key = next(
+            (key for key, value in items[0].items() if isinstance(value, dict) and KEYS[0] in value), None
+        )
+        if name_key is None or arguments_key is None:
+            continue
+        end = found[1]
+        mark = one.index(KEYS[1], start) + len(KEYS[1])
+        return CallForm(
+            kind="object",
+            opening=one[:start],
+            again=_again_object(two, one[:start]) if two and not isinstance(found[0], list) else "",
+            closing=one[end:],
+            name_key=name_key,
+            arguments_key=arguments_key,
+            id_key=keys.get(json.dumps(IDS[0])),
+            after_mark=one[mark:end],
+        )
+    return None
+
+
+def _again_object(two: str, opening: str) -> str:
+    first = _json_at(two, len(opening))
+    second = two.find(NAMES[1])
+    starts = [place for place in _braces(two, second) if first and place >= first[1] and _json_at(two, place)]
+    return two[first[1] : starts[0]] if first and starts else ""
+
+
+def _named_form(one: str, two: str | None) -> CallForm | None:
+    by_id = NAMES[0] not in one
+    names = IDS if by_id else NAMES
+    name_at = one.find(names[0])
+    behind = name_at + len(names[0])
+    arguments_at = one.find("{", behind)
+    found = _json_at(one, arguments_at) if name_at >= 0 and arguments_at >= 0 else None
+    if found is None or not isinstance(found[0], dict) or KEYS[0] not in found[0]:
+        return None
+    mark = one.index(KEYS[1], arguments_at) + len(KEYS[1])
+    form = CallForm(
+        kind="named",
+        opening=one[:name_at],
+        between=one[behind:arguments_at],
+        again=_again_named(two, names, one[behind:arguments_at]),
+        closing=one[found[1] :],
+        by_id=by_id,
+        after_mark=one[mark : found[1]],
+    )
+    return _with_counted_ids(form)
+
+
+def _again_named(two: str | None, names: tuple[str, ...], between: str) -> str:
+    if two is None or names[1] not in two:
+        return ""
+    first = _json_at(two, two.find("{", two.find(names[0]) + len(names[0])))
+    return two[first[1] : two.find(names[1])] if first else ""
+
+
+def _with_counted_ids(form: CallForm) -> CallForm:
+    """Kimi's `functions.NAME:0`: all of it is the call's id, by which the result will name it."""
+    prefix = "functions."
+    if not (form.opening.endswith(prefix) and form.between.startswith(":0")):
+        return form
+    return msgspec.structs.replace(
+        form,
+        opening=form.opening.removesuffix(prefix),
+        again=form.again.removesuffix(prefix),
+        between=form.between.removeprefix(":0"),
+        by_id=True,
+    )
+
+
+def _params_form(one: str, two: str | None) -> CallForm | None:
+    name_at, key_at, last_at = one.find(NAMES[0]), one.find(KEYS[0]), one.find(KEYS[1])
+    value_at = one.find(VALUES[0], key_at)
+    if not 0 <= name_at < key_at < value_at < last_at:
+        return None
+    name_end, key_end, value_end = name_at + len(NAMES[0]), key_at + len(KEYS[0]), value_at + len(VALUES[0])
+    separator = one[key_end:value_at]
+    between_params = one[value_end:last_at]
+    behind, before_key = _split_params(one[name_end:key_at], between_params, one[last_at:].partition(separator)[2])
+    between = one[name_end:key_at].removesuffix(before_key)
+    end = one.find(behind.strip(), last_at + len(KEYS[1])) + len(behind.strip())
+    again = ""
+    if two is not None and NAMES[1] in two:
+        first_end = two.find(behind.strip(), two.find(KEYS[1]) + len(KEYS[1])) + len(behind.strip())
+        again = two[first_end : two.find(NAMES[1])]
+    return CallForm(
+        kind="params",
+        opening=one[:name_at],
+        between=between,
+        param=(before_key, separator, behind),
+        again=again,
+        closing=one[end:],
+        after_mark=one[last_at + len(KEYS[1]) : end],
+    )
+
+
+def _split_params(first: str, between: str, last: str) -> tuple[str, str]:
+    """Where, between two arguments, the one ends and the other begins: both ends are seen alone, too, before the
+    `first` and behind the `last`, but letters that both share (`>\\n<`) could go to either. A bracket ends a tag."""
+    earliest = len(between) - len(common_start([first[::-1], between[::-1]]))
+    latest = len(common_start([between, last]))
+    places = [place for place in range(earliest, latest + 1) if between[place - 1 : place] == ">"]
+    place = places[0] if places else earliest
+    return between[:place], between[place:]

@@ -1,0 +1,161 @@
+"""vLLM's own bytes, and everything that can be wrong with them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import hypothesis.strategies as st
+import msgspec
+import pytest
+from hypothesis import given
+
+from stenograph.core import NEUTRAL, Delta, Finish, Sampling, TopLogprob
+from stenograph.engine.http import EventLines, Refusal
+from stenograph.engine.vllm_wire import SUPPORTS, Reader, body_of
+from stenograph.errors import CallerError, EngineError, EvidenceError
+from tests.engine.streams import finish, ids, logprobs, proven, request, stream
+from tests.engine.transcripts import PROMPT, transcript
+
+VOCABULARY = 49152
+
+
+def read(pieces: Iterable[bytes], *, top: int = 0) -> list[Delta]:
+    reader, lines = Reader("vllm-0", request(PROMPT, top=top)), EventLines()
+    deltas = [delta for piece in pieces for event in lines.feed(piece) for delta in reader.read(event)]
+    reader.close()
+    return deltas
+
+
+@pytest.mark.parametrize(
+    ("name", "choice", "sampled", "end"),
+    [
+        ("length", 0, [7952, 5646, 11173, 30], Finish("length")),
+        ("stop_id", 0, [7952, 5646], Finish("stop", 5646)),
+        ("stop_string", 0, [7952, 5646], Finish("stop", "AI")),
+        ("abort", 0, [12833, 6903, 98, 21073, 1699], Finish("abort")),
+        ("two_choices", 0, [2143, 16398, 254, 5155], Finish("length")),
+        ("two_choices", 1, [10632, 284, 2371, 564], Finish("length")),
+    ],
+)
+async def test_a_transcript_reads_as_what_was_sampled(name: str, choice: int, sampled: list[int], end: Finish) -> None:
+    top, n = (2, 2) if name == "two_choices" else (0, 1)
+    deltas = read([transcript(name)], top=top)
+    assert (ids(deltas, choice), finish(deltas, choice)) == (sampled, end)
+    assert await proven(stream(deltas), request(PROMPT, n=n, top=top), VOCABULARY) == deltas
+
+
+def test_logprobs_and_alternatives_are_vllms_own() -> None:
+    first = read([transcript("two_choices")], top=2)[0]
+    assert logprobs([first]) == pytest.approx([-5.015095233917236])
+    assert first.top == ((TopLogprob(7952, -2.5775952339172363), TopLogprob(33011, -2.7650952339172363)),)
+
+
+def test_what_vllm_had_in_its_cache_is_reported() -> None:
+    assert [delta.cached_tokens for delta in read([transcript("cached")])][-1] == 16
+
+
+def test_an_error_in_the_stream_is_a_refusal() -> None:
+    with pytest.raises(Refusal, match="Token id 99999999 is out of vocabulary") as caught:
+        read([transcript("foreign_id")])
+    assert caught.value.status == 400
+
+
+@given(st.data())
+def test_however_it_arrives_it_reads_the_same(data: st.DataObject) -> None:
+    sent = transcript("two_choices")
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(sent)), max_size=5)))
+    pieces = [sent[start:end] for start, end in zip([0, *cuts], [*cuts, len(sent)], strict=True)]
+    assert len(read(pieces, top=2)) == 9
+
+
+@given(st.integers(0, len(transcript("stop_id")) - len(b"\n\n") - 1))
+def test_cut_anywhere_it_is_refused(end: int) -> None:
+    with pytest.raises(EvidenceError):
+        read([transcript("stop_id")[:end]])
+
+
+def broken(**changes: Any) -> bytes:
+    """One event, right in everything but the changes."""
+    inner = {name: changes.pop(name) for name in ("tokens", "token_logprobs", "top_logprobs") if name in changes}
+    alone = {"token_logprobs": [-1.0], "tokens": ["token_id:5"], "top_logprobs": [{"token_id:5": -1.0}]} | inner
+    choice = {"index": 0, "logprobs": alone, "prompt_token_ids": PROMPT, "token_ids": [5], "finish_reason": "stop"}
+    return b"data: " + msgspec.json.encode({"choices": [choice | changes]}) + b"\n\n"
+
+
+END = b"data: [DONE]\n\n"
+
+
+def test_one_right_event_passes() -> None:
+    assert ids(read([broken(), END], top=1)) == [5]
+
+
+@pytest.mark.parametrize(
+    ("event", "words"),
+    [
+        (broken(logprobs=None), "logprobs: missing"),
+        (broken(token_logprobs=[None]), "its logprob is missing"),
+        (broken(token_logprobs=[]), "1 token ids came with 0 logprobs"),
+        (broken(token_logprobs=[-1.0, -1.0]), "1 token ids came with 2 logprobs"),
+        (broken(token_logprobs=[0.5]), "positive"),
+        (broken(token_logprobs=[-9999.0]), "sentinel"),
+        (broken(token_logprobs=["-1"]), "cannot be read.*token_logprobs"),
+        (broken(token_logprobs=[msgspec.Raw(b"NaN")]), "cannot be read"),
+        (broken(token_logprobs=[msgspec.Raw(b"-1e999")]), "cannot be read"),
+        (broken(token_ids=None), "token ids: missing"),
+        (broken(token_ids=[5, 6]), "other tokens than the ids"),
+        (broken(token_ids=[]), "0 token ids came with 1 logprobs"),
+        (broken(token_ids=[5.0]), "cannot be read.*token_ids"),
+        (broken(token_ids=[True]), "cannot be read.*token_ids"),
+        (broken(tokens=["token_id:6"]), "other tokens than the ids"),
+        (broken(tokens=["AI"]), "other tokens than the ids"),
+        (broken(top_logprobs=[None]), "top logprobs of token 0: missing"),
+        (broken(top_logprobs=[]), "1 token ids came with 0 rows"),
+        (broken(top_logprobs=[{"AI": -1.0}]), "does not name the alternatives by their ids"),
+        (broken(top_logprobs=[{"token_id:5": 0.5}]), "positive"),
+        (broken(prompt_token_ids=None), "does not confirm the prompt"),
+        (broken(prompt_token_ids=PROMPT[1:]), "does not confirm the prompt"),
+        (broken(index="0"), "cannot be read.*index"),
+        (b'data: {"choices": [{"index": 0, "tok\n\n', "cannot be read"),
+        (b"data: <html>\n\n", "cannot be read"),
+        (b'data: {"choices": 5}\n\n', "cannot be read"),
+    ],
+)
+def test_unusable_evidence_is_refused(event: bytes, words: str) -> None:
+    with pytest.raises(EvidenceError, match=words):
+        read([event, END], top=1)
+
+
+@pytest.mark.parametrize("counts", [(6, 2), (6, 0), (5, 1)])
+def test_vllms_own_count_has_to_agree(counts: tuple[int, int]) -> None:
+    usage = {"choices": [], "usage": dict(zip(("prompt_tokens", "completion_tokens"), counts, strict=True))}
+    with pytest.raises(EvidenceError, match="sent were 6, received 1"):
+        read([broken(), b"data: " + msgspec.json.encode(usage) + b"\n\n", END])
+
+
+@pytest.mark.parametrize("reason", ["error", "repetition", "tool_calls"])
+def test_an_end_that_is_none_is_an_error(reason: str) -> None:
+    with pytest.raises(EngineError, match=reason):
+        read([broken(finish_reason=reason), END])
+
+
+def test_alternatives_without_a_chance_are_left_out() -> None:
+    """With `--logprobs-mode processed_logprobs`, where top-k left them out."""
+    row = {"token_id:5": -1.0, "token_id:6": -9999.0}
+    assert read([broken(top_logprobs=[row]), END], top=2)[0].top == ((TopLogprob(5, -1.0),),)
+
+
+def test_every_parameter_is_written_out() -> None:
+    sampling = Sampling(max_tokens=9, logit_bias={7: 1.5})
+    body = msgspec.json.decode(body_of(request([5, 6], n=2, top=3, max_tokens=9, logit_bias={7: 1.5}), "policy"))
+    assert {name: body[name] for name in SUPPORTS} == msgspec.json.decode(msgspec.json.encode(sampling))
+    asked = {"model": "policy", "prompt": [5, 6], "n": 2, "logprobs": 3, "request_id": "r1", "session_id": "session"}
+    assert body.items() >= asked.items()
+    assert set(SUPPORTS) == set(NEUTRAL.__struct_fields__)
+
+
+@pytest.mark.parametrize("changed", [{"temperature": 0.001}, {"logit_bias": {5: 101.0}}, {"seed": -1}])
+def test_what_vllm_would_alter_in_silence_is_refused(changed: dict[str, Any]) -> None:
+    with pytest.raises(CallerError) as caught:
+        body_of(request(**changed), "policy")
+    assert caught.value.param in changed
