@@ -406,6 +406,10 @@ class Attempt(enum.StrEnum):
     DISCONNECTED = "disconnected"
     CONTEXT_OVERFLOW = "context_overflow"
     ENGINE_ERROR = "engine_error"
+    REFUSED = "refused"
+    """The caller's fault: the body, the template's own refusal, a budget that is used up."""
+    GATEWAY_ERROR = "gateway_error"
+    """Ours: the turn could not be made durable, or a bug."""
 
 
 class Budget(Value):

@@ -7,6 +7,7 @@ import secrets
 import string
 import time
 from pathlib import Path
+from typing import TypeAlias
 
 from stenograph.assets.load import gguf_file, load_model_files, load_tokenizer
 from stenograph.assets.model import ModelFiles
@@ -28,12 +29,11 @@ CALL_ID_LENGTH = 9
 """What Mistral's templates insist on; every other takes it too."""
 
 
-async def furnished(settings: Settings, log: Path | None) -> House:
-    """`log`: where the embedded engine writes down what it was sent and returned."""
-    specs = settings.engines()
-    if len(specs) != 1:
-        raise ConfigError("give one --engine KIND=WHERE (several are for a later version)")
-    engine, info, files, tokenizer = await _connected(specs[0], settings, log)
+async def furnished(settings: Settings, log: Path | None = None, own: Engine | None = None) -> House:
+    """`log`: where an embedded engine writes down what it was sent and returned. `own`: an engine that the caller
+    brings, in place of those that the settings name."""
+    connected = _served(own, settings) if own is not None else _connected(_only_engine(settings), settings, log)
+    engine, info, files, tokenizer = await connected
     try:
         renderer = await asyncio.to_thread(_renderer, settings, files, tokenizer)
         store = open_store(settings.store)
@@ -69,14 +69,19 @@ def open_store(where: str) -> Store:
 # --------------------------------------------------------------------------------------------------------- engines
 
 
-async def _connected(
-    spec: EngineSpec, settings: Settings, log: Path | None
-) -> tuple[Engine, EngineInfo, ModelFiles, Tokenizer]:
-    """An embedded engine brings its tokenizer; a server is asked first which model it serves."""
+Connected: TypeAlias = tuple[Engine, EngineInfo, ModelFiles, Tokenizer]
+
+
+def _only_engine(settings: Settings) -> EngineSpec:
+    specs = settings.engines()
+    if len(specs) != 1:
+        raise ConfigError("give one --engine KIND=WHERE (several are for a later version)")
+    return specs[0]
+
+
+async def _connected(spec: EngineSpec, settings: Settings, log: Path | None) -> Connected:
     if spec.kind == "vllm":
-        engine, info = await _vllm(spec)
-        files, tokenizer = await asyncio.to_thread(_files_of_server, settings, info)
-        return engine, info, files, tokenizer
+        return await _served(_vllm(spec), settings)
     files = await asyncio.to_thread(load_model_files, settings.tokenizer or _brought_by(spec))
     tokenizer = await asyncio.to_thread(load_tokenizer, files)
     embedded = _local(spec, files, tokenizer, log) if spec.kind == "local" else _scripted(spec, tokenizer, log)
@@ -91,11 +96,21 @@ async def _started(engine: Engine) -> EngineInfo:
         raise
 
 
-async def _vllm(spec: EngineSpec) -> tuple[Engine, EngineInfo]:
+async def _served(engine: Engine, settings: Settings) -> Connected:
+    """An embedded engine brings its tokenizer; any other is asked first which model it serves."""
+    info = await _started(engine)
+    try:
+        files, tokenizer = await asyncio.to_thread(_files_of_server, settings, info)
+    except BaseException:
+        await engine.close()
+        raise
+    return engine, info, files, tokenizer
+
+
+def _vllm(spec: EngineSpec) -> Engine:
     from stenograph.engine.vllm import VllmEngine
 
-    engine = VllmEngine(spec.where)
-    return engine, await _started(engine)
+    return VllmEngine(spec.where)
 
 
 def _local(spec: EngineSpec, files: ModelFiles, tokenizer: Tokenizer, log: Path | None) -> Engine:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -13,6 +14,7 @@ from starlette.types import ASGIApp
 
 from stenograph.config import Settings, settings
 from stenograph.core import JSON, Sample, State
+from stenograph.engine.engine import Engine
 from stenograph.errors import StenographError
 from stenograph.export.sample import Shared, samples
 from stenograph.furnish import IN_MEMORY, furnished
@@ -23,6 +25,7 @@ from stenograph.server.metrics import Metrics
 from stenograph.server.registry import Registry, new_key
 from stenograph.server.session_calls import opened
 from stenograph.session.lifecycle import rewarded
+from stenograph.turn import House
 from stenograph.wire import sessions
 
 if TYPE_CHECKING:
@@ -38,12 +41,13 @@ SWEEP_SECONDS = 1.0
 class Gateway:
     """`async with Gateway(engine="vllm=http://127.0.0.1:8000") as gateway: …`"""
 
-    def __init__(self, *, log: Path | None = None, **options: Any) -> None:
-        """`options`: the fields of `config.Settings`, as on the command line (`engine`, `tokenizer`, `store` …);
-        without a `store` nothing is written to disk. `log`: where an embedded engine writes what it was sent."""
-        engine = options.pop("engine", ())
+    def __init__(self, *, engine: str | Sequence[str] | Engine, log: Path | None = None, **options: Any) -> None:
+        """`engine`: `KIND=WHERE`, as on the command line, or an object of one's own that meets `Engine`. `options`: the
+        other fields of `config.Settings` (`tokenizer`, `store` …); without a `store` nothing is written to disk.
+        `log`: where an embedded engine writes what it was sent."""
         named = {key.replace("_", "-"): value for key, value in options.items() if value is not None}
-        listed = [engine] if isinstance(engine, str) else list(engine)
+        listed = [engine] if isinstance(engine, str) else list(engine) if isinstance(engine, Sequence) else []
+        self._own_engine = None if isinstance(engine, str | Sequence) else engine
         self.settings: Settings = settings({"store": IN_MEMORY, **named, "engine": listed})
         self.app: ASGIApp = app.build(self._at_desk)
         self._log = log
@@ -51,7 +55,7 @@ class Gateway:
         self._sweeping: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
-        house = await furnished(self.settings, self._log)
+        house = await self._furnished()
         try:
             registry = Registry(house.store, house.now, self.settings.grace)
         except BaseException:
@@ -73,6 +77,9 @@ class Gateway:
             stack.push_async_callback(desk.house.store.close)
             stack.push_async_callback(desk.house.engine.close)
             stack.push_async_callback(desk.registry.close)
+
+    async def _furnished(self) -> House:
+        return await furnished(self.settings, self._log, self._own_engine)
 
     @property
     def model(self) -> str:

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from stenograph.core import Delta, Finish, Request, TopLogprob
+from stenograph.engine.evidence import delta_from
 from stenograph.engine.logprob_kind import PLAIN, WARM, is_probe, probe
 from stenograph.engine.script import Script
 from stenograph.engine.scripted import ScriptedEngine
-from stenograph.errors import EngineError
+from stenograph.errors import EngineError, EvidenceError
 from tests.engine.streams import request
 
 
@@ -48,6 +49,16 @@ async def test_rows_say_of_which_kind_they_are(plain: list[float], warm: list[fl
 async def test_logits_are_no_logprobs() -> None:
     with pytest.raises(EngineError, match="vllm-0 reports logprobs that sum to more than 1"):
         await probe("vllm-0", reporting([-0.1, -0.2, -0.3], [-0.1, -0.2, -0.3]))
+
+
+async def test_unusable_evidence_is_named_at_the_start() -> None:
+    """A vLLM with `--logprobs-mode raw_logits` reported 17.75."""
+
+    async def generate(asked: Request) -> AsyncIterator[Delta]:
+        yield delta_from(choice=0, ids=[5], logprobs=[17.75])
+
+    with pytest.raises(EvidenceError, match=r"vllm-0 cannot be used, .* positive"):
+        await probe("vllm-0", generate)
 
 
 async def test_without_alternatives_nothing_can_be_said() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import hypothesis.strategies as st
@@ -20,8 +20,8 @@ from tests.engine.transcripts import PROMPT, transcript
 VOCABULARY = 49152
 
 
-def read(pieces: Iterable[bytes], *, top: int = 0) -> list[Delta]:
-    reader, lines = Reader("vllm-0", request(PROMPT, top=top)), EventLines()
+def read(pieces: Iterable[bytes], *, top: int = 0, prompt: Sequence[int] = PROMPT) -> list[Delta]:
+    reader, lines = Reader("vllm-0", request(prompt, top=top)), EventLines()
     deltas = [delta for piece in pieces for event in lines.feed(piece) for delta in reader.read(event)]
     reader.close()
     return deltas
@@ -52,7 +52,8 @@ def test_logprobs_and_alternatives_are_vllms_own() -> None:
 
 
 def test_what_vllm_had_in_its_cache_is_reported() -> None:
-    assert [delta.cached_tokens for delta in read([transcript("cached")])][-1] == 16
+    deltas = read([transcript("cached")], prompt=PROMPT * 30)
+    assert [delta.cached_tokens for delta in deltas][-1] == 128
 
 
 def test_an_error_in_the_stream_is_a_refusal() -> None:

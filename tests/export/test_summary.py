@@ -27,7 +27,10 @@ def test_a_session_is_summed_up_as_the_contract_has_it() -> None:
         ("sampled_tokens", 8),
         ("forks", {"branched": 1}),
         ("notes", {"prefill": 2, "tool_call_unparsed": 1}),
-        ("attempts", {"disconnected": 0, "context_overflow": 1, "engine_error": 0}),
+        (
+            "attempts",
+            {"disconnected": 0, "context_overflow": 1, "engine_error": 0, "refused": 0, "gateway_error": 0},
+        ),
         ("versions", ["v1", "v2"]),
         ("created_at", 1.0),
         ("touched_at", 2.0),

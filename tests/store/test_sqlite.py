@@ -142,7 +142,7 @@ async def test_a_damaged_file_is_said(opener: type[SqliteStore | SqliteReader], 
         "no end": sound[:5000],
     }
     file.write_bytes(torn[damage])
-    with pytest.raises(ConfigError, match=f"^store {tmp_path}: the store's file is damaged") as refused:
+    with pytest.raises(ConfigError, match=f"^store {tmp_path}: its file is damaged") as refused:
         opener(tmp_path)
     assert one_line(refused.value)
 

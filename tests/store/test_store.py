@@ -149,7 +149,7 @@ async def test_a_deleted_session_is_forgotten_and_no_other(store: Store) -> None
     assert plain(loaded(store, "z")) == before
     assert store.blob("h") == b""
     await store.delete("s")
-    with pytest.raises(StoreError, match="not in the store"):
+    with pytest.raises(StoreError, match="is not in it"):
         await store.commit([committed("g")])
 
 
@@ -184,8 +184,8 @@ REFUSED: dict[str, tuple[Record, str]] = {
     "a call's id again": (committed("c"), "never written again"),
     "a turn's id again": (TurnsCommitted((renamed(x.turns[0], id="c.0"),)), "never written again"),
     "a choice twice": (TurnsCommitted((x.turns[0], renamed(x.turns[0], id="y"))), "never written again"),
-    "no such session": (committed("x", session="nobody"), "not in the store"),
-    "no such parent": (committed("x", parent="nobody"), "not in the store"),
+    "no such session": (committed("x", session="nobody"), "is not in it"),
+    "no such parent": (committed("x", parent="nobody"), "is not in it"),
     "no turns": (TurnsCommitted(()), "the one call they share"),
     "two calls": (TurnsCommitted((x.turns[0], renamed(x.turns[1], call=call("y")))), "the one call they share"),
     "wide ids": (with_part(ids=np.zeros(3, np.int64)), "int32"),

@@ -104,7 +104,7 @@ async def test_a_failing_record_fails_its_own_commit_only(commit: Commit, file: 
     assert unbindable is not None
     assert "surrogates" in unbindable
     assert orphan is not None
-    assert "not in the store" in orphan
+    assert "is not in it" in orphan
     assert ids(file) == {"s", "a", "e"}
 
 
@@ -122,7 +122,7 @@ async def test_a_full_disk_is_said_and_the_store_goes_on_when_there_is_room(
     small, refused, little = await outcomes(commits)
     assert (small, little) == (None, None)
     assert refused is not None
-    assert "the disk of the store is full" in refused
+    assert "its disk is full" in refused
     assert ids(file) == {"small", "little"}
     connection.execute(f"PRAGMA max_page_count = {pages + 400}")
     await commit([large("large")])
@@ -147,7 +147,7 @@ async def test_a_lock_that_is_never_let_go_is_said_to_all_at_once(
     with held(file):
         told = await outcomes([commit([facts(f"{place}")]) for place in range(50)])
     assert begun.count("BEGIN IMMEDIATE") <= 2
-    assert all(each is not None and "another program holds the store's write lock" in each for each in told)
+    assert all(each is not None and "another program holds its write lock" in each for each in told)
     await commit([facts()])
     assert ids(file) == {"s"}
 

@@ -70,12 +70,14 @@ def without_password(where: str) -> str:
 class Http:
     """A server and our connections to it. Usable again after any failure."""
 
-    def __init__(self, name: str, where: str, api_key: str | None, timeout: float) -> None:
-        """`timeout`: seconds of silence. A long generation is no fault, a mute one is."""
+    def __init__(self, name: str, where: str, api_key: str | None, timeout: float, *, reconnect: bool = False) -> None:
+        """`timeout`: seconds of silence. A long generation is no fault, a mute one is. `reconnect`: a connection for
+        each call, for a server that drops it behind an answer without having said so."""
         self.root = root_of(where)
         self.label = f"{name} at {without_password(self.root)}"
         self._headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
         self._timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=timeout)
+        self._reconnect = reconnect
         self._session: aiohttp.ClientSession | None = None
 
     async def get(self, path: str) -> bytes:
@@ -123,7 +125,8 @@ class Http:
     def _pool(self) -> aiohttp.ClientSession:
         """Without aiohttp's limit of 100 connections: how many calls run at once is the pool's to decide."""
         if self._session is None:
-            connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEP_ALIVE_SECONDS)
+            keep_alive = None if self._reconnect else KEEP_ALIVE_SECONDS
+            connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=keep_alive, force_close=self._reconnect)
             self._session = aiohttp.ClientSession(connector=connector, timeout=self._timeout)
         return self._session
 

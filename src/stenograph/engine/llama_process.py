@@ -18,36 +18,41 @@ MODULE = "stenograph.engine.llama_server"
 MISSING = "the embedded engine needs xllamacpp: pip install 'stenograph[local]'"
 END_SECONDS = 5.0
 """How long it may take to stop by itself: it stops between two tokens."""
-ERROR = re.compile(r"[\d.]+ E (?P<words>.*)")
+ERROR = re.compile(r"^[\d.]+ E (?P<words>.*)$", re.MULTILINE)
 """A line of its log: time, level, words."""
-COMPLAINTS_KEPT = 100
+KEPT = 2**14
+"""Bytes of it that are kept."""
+
+
+async def launch(settings: Settings, called: str) -> tuple[LlamaProcess, str]:
+    """The process and its server's address, once the model is loaded. `called`: the model, as the operator named it."""
+    if find_spec("xllamacpp") is None:
+        raise ConfigError(MISSING)
+    quiet = {**os.environ, "GGML_NO_BACKTRACE": "1"}
+    # In a session of its own, so that Ctrl-C reaches it through us, after what is in flight.
+    process = LlamaProcess(
+        await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", MODULE), stdin=PIPE, stdout=PIPE, stderr=PIPE, env=quiet, start_new_session=True
+        )
+    )
+    try:
+        return process, await process.load(settings, called)
+    except BaseException:
+        await process.close()
+        raise
 
 
 class LlamaProcess:
     def __init__(self, process: Process) -> None:
         self._process = process
-        self._complaints: list[str] = []
+        self._said = b""
         self._listening = asyncio.create_task(self._listen())
-
-    @classmethod
-    async def launch(cls) -> LlamaProcess:
-        """In a session of its own, so that Ctrl-C reaches it through us, after what is in flight."""
-        if find_spec("xllamacpp") is None:
-            raise ConfigError(MISSING)
-        quiet = {**os.environ, "GGML_NO_BACKTRACE": "1"}
-        command = (sys.executable, "-m", MODULE)
-        return cls(
-            await asyncio.create_subprocess_exec(
-                *command, stdin=PIPE, stdout=PIPE, stderr=PIPE, env=quiet, start_new_session=True
-            )
-        )
 
     @property
     def running(self) -> bool:
         return self._process.returncode is None
 
     async def load(self, settings: Settings, called: str) -> str:
-        """The server's address. `called`: the model, as the operator named it."""
         assert self._process.stdin
         assert self._process.stdout
         self._process.stdin.write(msgspec.json.encode(settings) + b"\n")
@@ -60,9 +65,10 @@ class LlamaProcess:
 
     def _reason(self) -> str:
         """In its own words: the first error, which is the cause of the others, or else what it said last."""
-        errors = (match["words"] for line in self._complaints if (match := ERROR.match(line)))
-        last = self._complaints[-1] if self._complaints else f"it ended with {self._process.returncode}"
-        return next(errors, last)
+        said = self._said.decode(errors="replace").strip()
+        if error := ERROR.search(said):
+            return error["words"]
+        return said.splitlines()[-1] if said else f"it ended with {self._process.returncode}"
 
     async def close(self) -> None:
         assert self._process.stdin
@@ -75,8 +81,8 @@ class LlamaProcess:
         await self._listening
 
     async def _listen(self) -> None:
-        """To the end, since a full pipe would stop the server; kept is what explains a failure."""
+        """To the end, since a full pipe would stop the server; kept is the beginning, which explains a failure."""
         assert self._process.stderr
-        async for line in self._process.stderr:
-            if len(self._complaints) < COMPLAINTS_KEPT and (words := line.decode(errors="replace").strip()):
-                self._complaints.append(words)
+        while chunk := await self._process.stderr.read(KEPT):
+            if len(self._said) < KEPT:
+                self._said += chunk

@@ -25,6 +25,8 @@ def parameters(settings: Settings) -> xllamacpp.CommonParams:
     chosen.api_keys = [settings.api_key]
     chosen.n_parallel = settings.slots
     chosen.n_ctx = settings.slots * settings.context
+    chosen.cpuparams.n_threads = settings.threads
+    chosen.cpuparams_batch.n_threads = settings.threads
     # A stream occupies one, one that its caller left for a moment longer, and a health check needs one at any time.
     chosen.n_threads_http = 2 * settings.slots + 2
     # Prompts are cached in the slots; by default up to 8 GB of them are kept beside.

@@ -11,6 +11,7 @@ class Settings(msgspec.Struct, frozen=True):
     """Without one, every process on this machine could use the server."""
     slots: int
     """How many replies are sampled at a time."""
+    threads: int
     context: int
     """Tokens a slot holds, prompt and reply together."""
 

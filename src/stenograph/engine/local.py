@@ -7,6 +7,7 @@ it runs in (`llama_server.py`).
 from __future__ import annotations
 
 import asyncio
+import os
 import secrets
 import tempfile
 from collections.abc import AsyncGenerator
@@ -18,7 +19,7 @@ from stenograph.core import Delta, EngineInfo, Request
 from stenograph.engine import logprob_kind
 from stenograph.engine.http import Http, Refusal
 from stenograph.engine.interleave import interleave
-from stenograph.engine.llama_process import LlamaProcess
+from stenograph.engine.llama_process import LlamaProcess, launch
 from stenograph.engine.llama_settings import Settings
 from stenograph.engine.llamacpp import MAX_TOP_LOGPROBS, SUPPORTS, body_of, chunk_of, delta_of
 from stenograph.engine.log import EngineLog, Transcript
@@ -28,7 +29,9 @@ from stenograph.errors import CallerError, ContextLengthExceeded, EngineError, E
 from stenograph.render.tokenizer import Tokenizer
 
 SLOTS = 8
-"""Replies at a time. Two cores sample 180 tokens/s for one, 290 for eight."""
+"""Replies at a time."""
+MOST_THREADS = 8
+"""More than that only wait for each other, with a model small enough for this."""
 CONTEXT = 4096
 """Tokens a slot holds at most, prompt and reply together: for SmolLM2, at 23 KB each, 0.75 GB in all."""
 SILENCE_SECONDS = 600.0
@@ -96,17 +99,14 @@ class LocalEngine:
         self._log.close()
 
     async def _load(self) -> _Server:
-        process, key = await LlamaProcess.launch(), secrets.token_hex()
-        try:
-            with tempfile.TemporaryDirectory(prefix="stenograph-") as folder:
-                muted = Path(folder) / self._file.name
-                facts = await asyncio.to_thread(mute, self._file, muted)
-                context = min(facts.trained_context or CONTEXT, CONTEXT)
-                address = await process.load(Settings(str(muted), key, SLOTS, context), called=str(self._file))
-        except BaseException:
-            await process.close()
-            raise
-        return _Server(process, Http(self._name, address, key, SILENCE_SECONDS), facts, context)
+        key = secrets.token_hex()
+        with tempfile.TemporaryDirectory(prefix="stenograph-") as folder:
+            muted = Path(folder) / self._file.name
+            facts = await asyncio.to_thread(mute, self._file, muted)
+            context = min(facts.trained_context or CONTEXT, CONTEXT)
+            settings = Settings(str(muted), key, SLOTS, _threads(), context)
+            process, address = await launch(settings, called=str(self._file))
+        return _Server(process, Http(self._name, address, key, SILENCE_SECONDS, reconnect=True), facts, context)
 
     async def _unload(self) -> None:
         if self._server:
@@ -159,3 +159,10 @@ class LocalEngine:
                 return EngineUnavailable(f"{self._name} answers {refusal}")
             case _:
                 return EngineError(f"{self._name} answers {refusal}")
+
+
+def _threads() -> int:
+    """One core is left to the rest of us. llama.cpp's threads spin until all are there, so one that finds its core
+    taken holds up the others: with a thread on each of two cores, 230 tokens/s became 30 when another program ran; with
+    one thread less they are 130, whatever else runs."""
+    return max(1, min(MOST_THREADS, (os.cpu_count() or 1) - 1))

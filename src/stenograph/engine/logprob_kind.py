@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 
 from stenograph.core import Delta, LogprobKind, Request, Sampling
-from stenograph.errors import EngineError
+from stenograph.errors import EngineError, EvidenceError
 
 PROBE = "stenograph-probe"
 """How the ids of these requests begin, so that nobody takes them for a rollout's."""
@@ -50,7 +50,10 @@ async def probe(name: str, generate: Callable[[Request], AsyncIterator[Delta]]) 
 
 
 async def _row(name: str, deltas: AsyncIterator[Delta]) -> dict[int, float]:
-    rows = [row async for delta in deltas for row in delta.top or ()]
+    try:
+        rows = [row async for delta in deltas for row in delta.top or ()]
+    except EvidenceError as error:
+        raise EvidenceError(f"{name} cannot be used, its answer to a probe says why: {error.message}") from error
     if not rows:
         raise EngineError(f"{name} answers without the top logprobs that it was asked for")
     return {one.token_id: one.logprob for one in rows[0]}

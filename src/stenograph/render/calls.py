@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import json
+import math
 import re
 from collections.abc import Mapping
 from typing import TypeAlias
@@ -12,7 +13,14 @@ from stenograph.core import JSON, Value
 from stenograph.render.grammar import CallForm
 from stenograph.render.marks import ANYTHING, SHORT, Short, find, meet, skip_space
 
-_JSON = json.JSONDecoder(strict=False)
+def _finite(text: str) -> float:
+    if not math.isfinite(number := float(text)):
+        raise ValueError(text)
+    return number
+
+
+_JSON = json.JSONDecoder(strict=False, parse_constant=_finite, parse_float=_finite)
+"""Raw line breaks in strings are let through, as models write them; NaN and 1e999, which are no JSON, are not."""
 _NAME = re.compile(r"[\w.:/-]+")
 _LONGEST_NAME = 256
 _IN_ID = re.compile(r"(?:functions\.)?(?P<name>.+?)(?::\d+)?")
@@ -126,14 +134,14 @@ def _id_between(between: str, written: str) -> str | None:
 
 def _params(form: CallForm, text: str, schemas: Schemas, final: bool) -> Read | Unread:
     start = skip_space(text, 0)
-    named = find([form.between], text, start)
+    named = find([form.between] if form.between.strip() else [form.param[0], form.closing, form.again], text, start)
     if named is None or named[2] is SHORT or not (final or _over(form, text, start)):
         return MORE
-    name, at = text[start : named[0]].strip(), named[2]
+    name, at = text[start : named[0]].strip(), named[2] if form.between.strip() else named[0]
     if not _NAME.fullmatch(name):
         return NEVER
     arguments: dict[str, JSON] = {}
-    end = named[0] + len(form.between.rstrip())
+    end = at
     while (one := _param(form, text, at)) is not None:
         key, value, at = one
         arguments[key] = _typed(value, schemas.get(name, {}).get(key))
@@ -184,10 +192,8 @@ def _typed(value: str, schema: Mapping[str, JSON] | None) -> JSON:
     types = schema.get("type") if schema else None
     if types == "string" or (isinstance(types, list) and "string" in types):
         return value
-    try:
-        return json.loads(value)
-    except ValueError:
-        return value
+    found = _json(value.strip(), 0)
+    return found[0] if found is not None and found[1] == len(value.strip()) else value
 
 
 def _closed(form: CallForm, text: str) -> bool:
@@ -200,9 +206,11 @@ def _closed(form: CallForm, text: str) -> bool:
 
 def _json(text: str, at: int) -> tuple[JSON, int] | None:
     try:
-        return _JSON.raw_decode(text, at)
+        value, end = _JSON.raw_decode(text, at)
+        json.dumps(value, ensure_ascii=False).encode()  # half a surrogate pair is no text
     except (ValueError, RecursionError):
         return None
+    return value, end
 
 
 _READERS = {"object": _object, "named": _named, "params": _params}

@@ -18,7 +18,7 @@ _FIRST = 0x100000
 class Coding:
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._tokenizer = tokenizer
-        words = sorted((id, word) for word, id in tokenizer.added.items() if word.strip())
+        words = sorted((id, word) for word, id in tokenizer.markers.items())
         self._by_id = {id: chr(_FIRST + place) for place, (id, _) in enumerate(words)}
         self._by_word = {word: self._by_id[id] for id, word in words}
         self._words = {char: word for word, char in self._by_word.items()}

@@ -28,7 +28,7 @@ class Literals:
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._tokenizer = tokenizer
         self._neutral_anchor = _neutral_anchor(tokenizer)
-        markers = [token for token in tokenizer.added if token.strip()]
+        markers = list(tokenizer.markers)
         self._words = [*_NONCHARACTERS, *sorted(markers)]
         self._numbers = {word: number for number, word in enumerate(self._words)}
         self._finder = Finder(self._words)

@@ -64,8 +64,8 @@ class Renderer:
         self._default_arguments = arguments
         self._tool_template = tool_template
         self._eos = tokenizer.added.get(eos_token or "")
-        self._literals = Literals(tokenizer)
-        self._masker = Masker(self._literals, self._own_markers())
+        self.literals = Literals(tokenizer)
+        self.masker = Masker(self.literals, self._own_markers())
 
     def _own_markers(self) -> frozenset[str]:
         """The control tokens by which the family writes reasoning and calls."""
@@ -86,12 +86,12 @@ class Renderer:
 
     def relevant(self, conversation: Conversation) -> Conversation:
         """Without the template arguments that this template does not read: they make no difference."""
-        template = self._template_for(conversation)
+        template = self.template_for(conversation)
         arguments = {**self._default_arguments, **conversation.template_arguments}
         read = {name: value for name, value in arguments.items() if name in template.reads}
         return msgspec.structs.replace(conversation, template_arguments=read)
 
-    def _template_for(self, conversation: Conversation) -> Template:
+    def template_for(self, conversation: Conversation) -> Template:
         return self._tool_template if conversation.tools and self._tool_template else self.template
 
     def reader(
@@ -118,9 +118,9 @@ class _Prompting:
         self, renderer: Renderer, conversation: Conversation, path: Sequence[Replied], now: datetime.datetime
     ) -> None:
         self._renderer = renderer
-        self._literals = renderer._literals
-        self._masker = renderer._masker
-        self._template = renderer._template_for(conversation)
+        self._literals = renderer.literals
+        self._masker = renderer.masker
+        self._template = renderer.template_for(conversation)
         self._masked = [self._masker.message(message) for message in conversation.messages]
         self._tools = self._literals.mask_within(list(conversation.tools))
         self._arguments = conversation.template_arguments

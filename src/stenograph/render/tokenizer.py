@@ -19,6 +19,8 @@ from tokenizers.decoders import DecodeStream
 
 from stenograph.core import JSON
 
+WORD_SPACE = "\u2581"
+"""SentencePiece's letter for a space."""
 _NONCE = secrets.token_hex(8)
 """Part of every renamed marker, so that no text from outside can spell one."""
 
@@ -34,6 +36,8 @@ class Tokenizer:
         added = self._inner.get_added_tokens_decoder()
         self.added: dict[str, int] = {token.content: id for id, token in added.items()}
         """Every token that the tokenizer cuts out of text before it looks at words: special ones and others."""
+        self.markers = {word: id for word, id in self.added.items() if word.strip(f"{WORD_SPACE} \n\t\r")}
+        """Those of them that are more than white space (gemma's are many runs of it)."""
         self.control: frozenset[int] = frozenset(added)
         self.special: frozenset[int] = frozenset(id for id, token in added.items() if token.special)
         self.vocab_size: int = max(self._inner.get_vocab(with_added_tokens=True).values()) + 1
@@ -123,7 +127,7 @@ class _ByteReader:
             return token.encode()
         if re.fullmatch(r"<0x[0-9A-F]{2}>", token):
             return bytes([int(token[3:5], 16)])
-        return token.replace("\u2581", " ").encode()
+        return token.replace(WORD_SPACE, " ").encode()
 
 
 def _byte_letters() -> dict[int, str]:

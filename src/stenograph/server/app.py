@@ -18,6 +18,7 @@ from stenograph.errors import (
     EngineUnavailable,
     EvidenceError,
     NotFound,
+    Overloaded,
     StenographError,
     StoreError,
     TooLarge,
@@ -34,7 +35,8 @@ Handler = Callable[[Desk, Request], Awaitable[Response]]
 
 OF_A_SESSION = (CallerError, Unauthorized, NotFound, StoreError)
 OF_A_MODEL = (
-    CallerError, Unauthorized, NotFound, Conflict, TooLarge, EvidenceError, EngineUnavailable, EngineTimeout, StoreError,
+    CallerError, Unauthorized, NotFound, Conflict, TooLarge, Overloaded,
+    EvidenceError, EngineUnavailable, EngineTimeout, StoreError,
 )  # fmt: skip
 
 CHAT = Route(
@@ -54,7 +56,8 @@ SESSION_CALLS: tuple[tuple[Route, Handler], ...] = (
            body=sessions.CreateSession, answer=sessions.SessionOpened, errors=(*OF_A_SESSION, Conflict)),
      session_calls.create_session),
     (Route(method="GET", path="/sessions", operation="list_sessions", summary="Sessions, oldest first",
-           query=sessions.SessionFilter, answer=sessions.SessionList, errors=OF_A_SESSION), session_calls.list_sessions),
+           query=sessions.SessionFilter, answer=sessions.SessionList, errors=OF_A_SESSION),
+     session_calls.list_sessions),
     (Route(method="GET", path="/sessions/{id}", operation="get_session", summary="One session",
            answer=sessions.SessionView, errors=OF_A_SESSION), session_calls.get_session),
     (Route(method="DELETE", path="/sessions/{id}", operation="delete_session", summary="Forgets a session for good",

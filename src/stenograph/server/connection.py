@@ -11,8 +11,8 @@ from starlette.types import Message, Receive, Scope, Send
 from stenograph.errors import StenographError, TooLarge
 
 
-class Gone(Exception):  # noqa: N818  (it is no error of ours)
-    """The caller went away."""
+class Gone(Exception):
+    """The caller went away: no error of ours."""
 
 
 class Connection:

@@ -36,19 +36,31 @@ class Desk:
 
     def session_of(self, in_path: str | None, headers: Mapping[str, str], in_body: str | None) -> LiveSession:
         """CONTRACT 4's order: path, header, key, body, the default; with none of them a session of its own."""
-        key = self._session_key(headers)
-        by_key = self.registry.by_key(key) if key else None
+        by_key = self._by_key(headers)
         id = in_path or headers.get("x-session-id") or by_key or in_body or self.settings.default_session
         if id is None:
             return self._own_session()
         self._check_key(id, by_key)
         return self.registry.get(id) or self._opened_by_name(id)
 
+    def known_session(self, in_path: str | None, headers: Mapping[str, str]) -> LiveSession | None:
+        """The same where the body says nothing. None: no session that is there already."""
+        by_key = self._by_key(headers)
+        id = in_path or headers.get("x-session-id") or by_key or self.settings.default_session
+        if id is None or self.registry.get(id) is None:
+            return None
+        self._check_key(id, by_key)
+        return self.registry.get(id)
+
     def facts(self, id: str | None = None, key: str | None = None) -> SessionFacts:
         now = self.house.now()
         return SessionFacts(
             id=id or secrets.token_hex(8), key_hash=hash_key(key or new_key()), created_at=now, touched_at=now
         )
+
+    def _by_key(self, headers: Mapping[str, str]) -> str | None:
+        key = self._session_key(headers)
+        return self.registry.by_key(key) if key else None
 
     def _session_key(self, headers: Mapping[str, str]) -> str | None:
         return headers.get("authorization", "").removeprefix("Bearer ").strip() or headers.get("x-api-key")

@@ -23,9 +23,10 @@ class Flight:
         """`work` gets `emit` and `seal`; it is started at once."""
         self.ticket = ticket
         self.listeners = 0
-        self.delivered = False
-        """Some caller has had the whole answer."""
+        """Connections that wait for the answer: each joins before anything is awaited, so none is ever overlooked."""
         self.over = False
+        self.aborted = False
+        """It will end without an answer: nobody should join it any more."""
         self.sealed = False
         """The turn is being recorded: it can no longer be aborted."""
         self._grace = grace
@@ -35,25 +36,32 @@ class Flight:
         self._leaving: asyncio.TimerHandle | None = None
         self._task = asyncio.ensure_future(self._run(work))
 
-    async def listen(self) -> AsyncIterator[Event]:
-        """All events from the beginning, as they come; raises what the call failed of."""
-        self._join()
-        try:
-            place = 0
-            while place < len(self._events) or not self.over:
-                if place == len(self._events):
-                    await self._news.wait()
-                    continue
-                yield self._events[place]
-                place += 1
-            if self._error is not None:
-                raise self._error
-        finally:
-            self._leave()
+    def join(self) -> None:
+        self.listeners += 1
+        if self._leaving is not None:
+            self._leaving.cancel()
+            self._leaving = None
+
+    def leave(self) -> None:
+        self.listeners -= 1
+        if not self.listeners and not self.over:
+            self._leaving = asyncio.get_running_loop().call_later(self._grace, self.abort)
+
+    async def events(self) -> AsyncIterator[Event]:
+        """All of them from the beginning, as they come; raises what the call failed of."""
+        place = 0
+        while place < len(self._events) or not self.over:
+            if place == len(self._events):
+                await self._news.wait()
+                continue
+            yield self._events[place]
+            place += 1
+        if self._error is not None:
+            raise self._error
 
     def abort(self) -> None:
-        if not self.sealed:
-            self._task.cancel()
+        """Not at once: a task that is cancelled before its first step never runs, and so would count nothing."""
+        asyncio.get_running_loop().call_soon(self._cancel)
 
     async def ended(self) -> None:
         await asyncio.wait({self._task})
@@ -73,6 +81,11 @@ class Flight:
             self.over = True
             self._wake()
 
+    def _cancel(self) -> None:
+        if not self.sealed:
+            self.aborted = True
+            self._task.cancel()
+
     def _emit(self, event: Event) -> None:
         self._events.append(event)
         self._wake()
@@ -83,14 +96,3 @@ class Flight:
     def _wake(self) -> None:
         news, self._news = self._news, asyncio.Event()
         news.set()
-
-    def _join(self) -> None:
-        self.listeners += 1
-        if self._leaving is not None:
-            self._leaving.cancel()
-            self._leaving = None
-
-    def _leave(self) -> None:
-        self.listeners -= 1
-        if not self.listeners and not self.over:
-            self._leaving = asyncio.get_running_loop().call_later(self._grace, self.abort)

@@ -17,7 +17,7 @@ class Flights:
         self._grace = grace
         self._flying: list[Flight] = []
         self._missed: list[str] = []
-        """Ids of committed calls whose answer nobody has had."""
+        """Ids of calls whose caller went away before the answer was out, and that nobody has repeated since."""
 
     @property
     def under_way(self) -> bool:
@@ -37,18 +37,20 @@ class Flights:
         same_body = [flight for flight in self._live() if flight.ticket.body_hash == ticket.body_hash]
         left = [flight for flight in same_body if not flight.listeners]
         if left:
+            self.delivered(left[0].ticket.call_id)
             return left[0]
-        if missed := self._missed_with(ticket.body_hash, tree):
+        if missed := self._claimed(ticket.body_hash, tree):
             return missed
         if not retried:
             return None
         return same_body[0] if same_body else tree.latest_with_body(ticket.body_hash)
 
     def missed(self, call_id: str) -> None:
-        """Committed, but its last caller went away before the answer was out."""
+        """Its caller went away before the answer was out; the call itself may go on, and be committed."""
         self._missed.append(call_id)
 
     def delivered(self, call_id: str) -> None:
+        """Or about to be: a repeat waits for it."""
         if call_id in self._missed:
             self._missed.remove(call_id)
 
@@ -61,8 +63,15 @@ class Flights:
             await flight.ended()
 
     def _live(self) -> list[Flight]:
-        return [flight for flight in self._flying if not flight.over]
+        """Those that a repeat can still join."""
+        return [flight for flight in self._flying if not flight.over and not flight.aborted]
 
-    def _missed_with(self, body_hash: str, tree: Tree) -> Call | None:
+    def _claimed(self, body_hash: str, tree: Tree) -> Call | None:
+        """A committed call that was missed. It is whose repeat comes first: the next equal call is a new sample."""
+        flying = {flight.ticket.call_id for flight in self._live()}
+        self._missed = [call_id for call_id in self._missed if call_id in tree.calls or call_id in flying]
         calls = (tree.calls.get(call_id) for call_id in self._missed)
-        return next((call for call in calls if call is not None and call.body_hash == body_hash), None)
+        found = next((call for call in calls if call is not None and call.body_hash == body_hash), None)
+        if found is not None:
+            self._missed.remove(found.id)
+        return found

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 from collections.abc import AsyncIterator, Callable
 
 from starlette.types import Receive, Scope, Send
 
 from stenograph.core import Attempt, Call, Event, State
-from stenograph.errors import ContextLengthExceeded, EngineError, StenographError
+from stenograph.errors import CallerError, Conflict, ContextLengthExceeded, EngineError, StenographError, StoreError
 from stenograph.live import LiveSession
 from stenograph.server.connection import Connection, Gone, error_headers
 from stenograph.server.desk import Desk
@@ -17,6 +18,7 @@ from stenograph.server.flight import Flight
 from stenograph.turn import Ticket, replay, take_turn
 from stenograph.wire.codec import Codec, Decoded
 
+log = logging.getLogger("stenograph")
 JSON_TYPE = {"content-type": "application/json"}
 SSE_TYPE = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache", "x-accel-buffering": "no"}
 
@@ -42,15 +44,25 @@ class ModelCall:
 
     async def _serve(self, scope: Scope, connection: Connection, headers: dict[str, str]) -> None:
         desk = self._desk()
-        body = await connection.body(desk.settings.max_body_bytes)
-        decoded = self._codec.decode(body, desk.house.renderer.tokenizer.bytes_of)
         in_path = scope["path_params"].get("session")
+        decoded = await self._decoded(desk, connection, in_path)
+        desk.check_model(decoded.ask.model, under_session=in_path is not None)
         session = desk.session_of(in_path, connection.headers, decoded.session_id)
         headers["x-session-id"] = session.facts.id
-        desk.check_model(decoded.ask.model, under_session=in_path is not None)
         answer = self._answer_to(desk, session, decoded, connection.headers)
         headers["x-turn-id"] = answer.turn_ids[0]
         await answer.to(connection, decoded, headers)
+
+    async def _decoded(self, desk: Desk, connection: Connection, in_path: str | None) -> Decoded:
+        """A body that cannot be read names no session; where one was named otherwise, the call counts there."""
+        try:
+            body = await connection.body(desk.settings.max_body_bytes)
+            return self._codec.decode(body, desk.house.renderer.tokenizer.bytes_of)
+        except CallerError:
+            session = desk.known_session(in_path, connection.headers)
+            if session is not None:
+                await _count(desk, session, Attempt.REFUSED)
+            raise
 
     def _answer_to(self, desk: Desk, session: LiveSession, decoded: Decoded, headers: dict[str, str]) -> _Answer:
         flights = desk.registry.flights(session)
@@ -76,14 +88,18 @@ class _Answer:
 
     async def to(self, connection: Connection, decoded: Decoded, headers: dict[str, str]) -> None:
         flights = self._desk.registry.flights(self._session)
+        if isinstance(self._source, Flight):
+            self._source.join()
         try:
             send = self._stream if decoded.stream else self._json
             await connection.while_connected(send(connection, decoded, headers))
+            flights.delivered(self.call_id)
         except Gone:
-            if self.call_id in self._session.tree.calls:
-                flights.missed(self.call_id)
+            flights.missed(self.call_id)
             raise
-        flights.delivered(self.call_id)
+        finally:
+            if isinstance(self._source, Flight):
+                self._source.leave()
 
     async def _json(self, connection: Connection, decoded: Decoded, headers: dict[str, str]) -> None:
         events = [event async for event in self._events()]
@@ -98,7 +114,7 @@ class _Answer:
 
     async def _events(self) -> AsyncIterator[Event]:
         if isinstance(self._source, Flight):
-            async for event in self._source.listen():
+            async for event in self._source.events():
                 yield event
             return
         for event in replay(self._session.tree, self._session.tree.choices(self._source)):
@@ -127,23 +143,40 @@ async def _fly(
     try:
         with desk.metrics.in_flight.track_inprogress():
             await take_turn(desk.house, session, decoded.ask, ticket, emit, seal)
-    except ContextLengthExceeded:
-        await _count(desk, session, Attempt.CONTEXT_OVERFLOW)
-        raise
-    except EngineError:
-        await _count(desk, session, Attempt.ENGINE_ERROR)
-        raise
-    except asyncio.CancelledError:
-        if session.facts.state is not State.CANCELLED:
-            await _count(desk, session, Attempt.DISCONNECTED)
+    except (Exception, asyncio.CancelledError) as failure:
+        attempt = _attempt(session, failure)
+        if attempt is not None:
+            await _count(desk, session, attempt)
         raise
     call = session.tree.calls[ticket.call_id]
     desk.metrics.committed(call, session.tree.choices(call))
 
 
+def _attempt(session: LiveSession, failure: BaseException) -> Attempt | None:
+    """None: the session itself was ended, and so says why."""
+    match failure:
+        case asyncio.CancelledError():
+            return None if session.facts.state is State.CANCELLED else Attempt.DISCONNECTED
+        case Conflict():
+            return None
+        case ContextLengthExceeded():
+            return Attempt.CONTEXT_OVERFLOW
+        case CallerError():
+            return Attempt.REFUSED
+        case EngineError():
+            return Attempt.ENGINE_ERROR
+        case _:
+            return Attempt.GATEWAY_ERROR
+
+
 async def _count(desk: Desk, session: LiveSession, attempt: Attempt) -> None:
+    """Where the store cannot keep the count either, it is kept with the session's next change: the caller is told what
+    failed first."""
     desk.metrics.attempts.labels(attempt.value).inc()
-    await asyncio.shield(desk.registry.count(session, attempt))
+    try:
+        await asyncio.shield(desk.registry.count(session, attempt))
+    except StoreError as error:
+        log.error("session %s: the attempt %s is not durable yet: %s", session.facts.id, attempt.value, error.message)
 
 
 def _number(text: str | None) -> int:

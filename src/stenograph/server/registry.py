@@ -68,10 +68,14 @@ class Registry:
     def change(self, session: LiveSession, facts: SessionFacts) -> asyncio.Task[None]:
         """In memory at once; the task is done when it is durable."""
         session.facts = self._facts[facts.id] = facts
-        task = asyncio.get_running_loop().create_task(self._store.commit([facts]))
+        task = asyncio.get_running_loop().create_task(self._write(session))
         self._writing.add(task)
         task.add_done_callback(self._writing.discard)
         return task
+
+    async def _write(self, session: LiveSession) -> None:
+        """The newest facts, whichever change this was begun for: an older one must not come last."""
+        await self._store.commit([session.facts])
 
     def end(self, session: LiveSession, state: State, error: str | None) -> asyncio.Task[None]:
         task = self.change(session, lifecycle.ended(session.facts, state, error, self._now()))
@@ -83,8 +87,10 @@ class Registry:
         return self.change(session, lifecycle.attempted(session.facts, attempt, self._now()))
 
     async def delete(self, session: LiveSession) -> None:
-        id = session.facts.id
-        self.flights(session).abort()
+        """What is under way ends first: written later, it would bring the session back."""
+        id, flights = session.facts.id, self.flights(session)
+        flights.abort()
+        await flights.ended()
         await self._store.delete(id)
         self._by_key.pop(session.facts.key_hash, None)
         self._live.pop(id, None)
@@ -93,14 +99,12 @@ class Registry:
 
     def expire(self) -> None:
         """Ends what nobody has called for its `ttl`."""
-        for session in list(self._live.values()):
-            facts = session.facts
-            idle = self._now() - facts.touched_at
-            if facts.state is State.OPEN and facts.ttl is not None and idle > facts.ttl and self._is_quiet(session):
-                self.end(session, State.EXPIRED, None)
-
-    def _is_quiet(self, session: LiveSession) -> bool:
-        return not self.flights(session).under_way
+        now = self._now()
+        for facts in self.all_facts():
+            if facts.state is State.OPEN and facts.ttl is not None and now - facts.touched_at > facts.ttl:
+                session = self.must(facts.id)
+                if not self.flights(session).under_way:
+                    self.end(session, State.EXPIRED, None)
 
     async def close(self) -> None:
         for flights in self._flights.values():

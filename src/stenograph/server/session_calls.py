@@ -1,4 +1,4 @@
-"""What a rollout worker calls (CONTRACT 3): open, look, reward, finish. Each answer leaves when its change is durable."""
+"""What a rollout worker calls (CONTRACT 3): open, look, reward, finish. Answers leave when their change is durable."""
 
 from __future__ import annotations
 

@@ -12,15 +12,15 @@ import msgspec
 from stenograph.errors import ConfigError, StenographError, StoreError
 
 _SENTENCES = {
-    "SQLITE_BUSY": "another program holds the store's write lock",
-    "SQLITE_CANTOPEN": "the store's file cannot be opened, or its folder cannot be written",
-    "SQLITE_CORRUPT": "the store's file is damaged",
-    "SQLITE_FULL": "the disk of the store is full",
-    "SQLITE_IOERR": "the disk of the store reports an I/O error",
-    "SQLITE_NOTADB": "the store's file is damaged, or is not a database",
-    "SQLITE_READONLY": "the store cannot be written: its file or its folder is read-only",
+    "SQLITE_BUSY": "another program holds its write lock",
+    "SQLITE_CANTOPEN": "its file cannot be opened, or its folder cannot be written",
+    "SQLITE_CORRUPT": "its file is damaged",
+    "SQLITE_FULL": "its disk is full",
+    "SQLITE_IOERR": "its disk reports an I/O error",
+    "SQLITE_NOTADB": "its file is damaged, or is not a database",
+    "SQLITE_READONLY": "its file or its folder is read-only",
     "SQLITE_TOOBIG": "a record is larger than SQLite can hold",
-    "SQLITE_CONSTRAINT_FOREIGNKEY": "the call's session, or its parent turn, is not in the store",
+    "SQLITE_CONSTRAINT_FOREIGNKEY": "the call's session, or its parent turn, is not in it",
     "SQLITE_CONSTRAINT_PRIMARYKEY": "what was committed is never written again",
     "SQLITE_CONSTRAINT_UNIQUE": "what was committed is never written again",
     "FileExistsError": "it is a file, not a folder",

@@ -1,0 +1,128 @@
+"""Turns a second and added latency: straight to the engine, through the floor, through us."""
+
+from __future__ import annotations
+
+import itertools
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import uvloop
+
+from bench.contenders import Contender, check_recorded, contenders
+from bench.load import Played, Session, play, written
+from bench.report import Scale, Spread, Table
+from bench.talk import Shape, Speech
+from stenograph.core import Value
+
+SHAPES = {"short": Shape(opening=100, step=60, turns=8), "8k": Shape(opening=7700, step=60, turns=8)}
+"""In the middle of its turns a conversation of the second is 8k tokens long."""
+IN_FLIGHT = (1, 16, 64)
+FEWEST_SESSIONS = 16
+"""In flight alone, they are played one after the other: too few turns would make no p99."""
+QUICK_SHAPE = Shape(opening=40, step=10, turns=2)
+QUICK_SESSIONS = 2
+
+
+class Case(Value):
+    in_flight: int
+    history: str
+    shape: Shape
+    sessions: int
+
+
+class Outcome(Value):
+    case: Case
+    played: dict[str, list[Played]]
+    """By contender, one a repeat."""
+
+    def spread(self, name: str, figure: Callable[[Played], float]) -> str:
+        return str(Spread.of([figure(one) for one in self.played[name]]))
+
+    def ratio(self, name: str, to: str) -> str:
+        rates = {each: [one.rate for one in self.played[each]] for each in (name, to)}
+        return str(Spread.of_ratios(rates[name], rates[to]))
+
+    def added(self, name: str, figure: Callable[[Played], float]) -> str:
+        """To going straight to the engine, repeat by repeat."""
+        pairs = zip(self.played[name], self.played["direct"], strict=True)
+        return str(Spread.of([figure(one) - figure(direct) for one, direct in pairs]))
+
+
+def run(scale: Scale) -> Sequence[Table]:
+    outcomes = [uvloop.run(_measured(case, scale.repeats)) for case in _cases(scale)]
+    return [_throughput(outcomes), _cost(outcomes)]
+
+
+def _cases(scale: Scale) -> list[Case]:
+    if scale.quick:
+        return [Case(QUICK_SESSIONS, "tiny", QUICK_SHAPE, QUICK_SESSIONS)]
+    return [
+        Case(in_flight, history, shape, max(in_flight, FEWEST_SESSIONS))
+        for history, shape in SHAPES.items()
+        for in_flight in IN_FLIGHT
+    ]
+
+
+# --------------------------------------------------------------------------------------------------------- measuring
+
+
+async def _measured(case: Case, repeats: int) -> Outcome:
+    """One round before the first is for caches and connections, and not counted. Nobody is always first."""
+    played: dict[str, list[Played]] = {}
+    with tempfile.TemporaryDirectory(prefix="stenograph-bench-") as folder:
+        async with contenders(Path(folder)) as all_of_them:
+            for repeat in range(repeats + 1):
+                turned = itertools.islice(itertools.cycle(all_of_them), repeat, repeat + len(all_of_them))
+                for contender in turned:
+                    one = await _round(case, contender, repeat)
+                    played.setdefault(contender.name, []).append(one)
+    return Outcome(case, {name: rounds[1:] for name, rounds in played.items()})
+
+
+async def _round(case: Case, contender: Contender, repeat: int) -> Played:
+    """The same words for every contender; others in every repeat."""
+    speech = Speech(seed=repeat)
+    names = [f"round-{repeat}-{number}" for number in range(case.sessions)]
+    sessions = [Session(contender.path(name), written(speech, case.shape)) for name in names]
+    one = await play(contender.server.url, sessions, case.in_flight, contender.server.cpu_seconds)
+    if contender.records:
+        for name in names:
+            await check_recorded(contender, name, case.shape.turns + 1)
+    return one
+
+
+# ------------------------------------------------------------------------------------------------------------ tables
+
+
+def _throughput(outcomes: Sequence[Outcome]) -> Table:
+    return Table(
+        title="Turns a second",
+        head=("history", "in flight", "direct", "floor", "stenograph", "direct : floor", "stenograph : floor"),
+        rows=tuple(
+            (*_name(one), *(one.spread(name, lambda played: played.rate) for name in ("direct", "floor", "stenograph")),
+             one.ratio("direct", "floor"), one.ratio("stenograph", "floor"))
+            for one in outcomes
+        ),
+        note="Median (least–most) over the repeats; a ratio is taken repeat by repeat.",
+    )  # fmt: skip
+
+
+def _cost(outcomes: Sequence[Outcome]) -> Table:
+    return Table(
+        title="What a turn costs, in milliseconds",
+        head=("history", "in flight", "contender", "added p50", "added p99", "CPU a turn", "opening p50"),
+        rows=tuple(
+            (*_name(one), name, one.added(name, lambda played: played.latency(0.5)),
+             one.added(name, lambda played: played.latency(0.99)), one.spread(name, lambda played: played.cpu),
+             one.spread(name, lambda played: played.opening))
+            for one in outcomes
+            for name in ("floor", "stenograph")
+        ),
+        note="Added to going straight to the engine. Beyond one in flight everybody is at their limit, so this is "
+        "mostly waiting in line. An opening is a session's first call, in which its whole history is new.",
+    )  # fmt: skip
+
+
+def _name(outcome: Outcome) -> tuple[str, str]:
+    return outcome.case.history, str(outcome.case.in_flight)

@@ -1,0 +1,152 @@
+"""The adapter on a real vLLM, whichever model it serves: `STENOGRAPH_VLLM_URL=http://127.0.0.1:8100 pytest -m live`."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from typing import Any
+
+import aiohttp
+import numpy as np
+import pytest
+
+from stenograph.core import Delta, Request
+from stenograph.engine.evidence import checked
+from stenograph.engine.vllm import VllmEngine
+from stenograph.errors import CallerError, ContextLengthExceeded
+from tests.engine.streams import finish, ids, logprobs, proven, request
+
+URL = os.environ.get("STENOGRAPH_VLLM_URL", "")
+pytestmark = [pytest.mark.live, pytest.mark.skipif(not URL, reason="STENOGRAPH_VLLM_URL names no vLLM server")]
+
+ANY_VOCABULARY = 1 << 30
+
+
+def greedy(**more: Any) -> Request:
+    return request(range(20, 40), temperature=0.0, max_tokens=12, ignore_eos=True, **more)
+
+
+@pytest.fixture
+async def vllm() -> AsyncIterator[VllmEngine]:
+    engine = VllmEngine(URL)
+    await engine.start()
+    yield engine
+    await engine.close()
+
+
+async def said(vllm: VllmEngine, asked: Request) -> list[Delta]:
+    return await proven(vllm.generate(asked), asked, ANY_VOCABULARY)
+
+
+async def text_of(token: int) -> str:
+    async with aiohttp.request("POST", URL.removesuffix("/v1") + "/detokenize", json={"tokens": [token]}) as answer:
+        text: str = (await answer.json())["prompt"]
+    return text
+
+
+async def running() -> float:
+    async with aiohttp.request("GET", URL.removesuffix("/v1") + "/metrics") as answer:
+        lines = (await answer.text()).splitlines()
+    return sum(float(line.split()[-1]) for line in lines if line.startswith("vllm:num_requests_running"))
+
+
+async def settled(count: int) -> None:
+    async with asyncio.timeout(10):
+        while await running() != count:
+            """Each look is a call: no need to wait in between."""
+
+
+async def test_it_says_what_it_is(vllm: VllmEngine) -> None:
+    info = await vllm.start()
+    assert info.max_model_len > 0
+    assert info.logprob_kind in ("raw", "processed")
+    assert await vllm.healthy()
+
+
+async def test_one_choice(vllm: VllmEngine) -> None:
+    deltas = await said(vllm, request(range(20, 40), max_tokens=16, ignore_eos=True))
+    assert len(ids(deltas)) == len(logprobs(deltas)) == 16
+    end = finish(deltas)
+    assert end
+    assert end.reason == "length"
+
+
+async def test_many_choices_at_once(vllm: VllmEngine) -> None:
+    asked = [request(range(20, 30 + place), n=2, id=f"live-{place}", max_tokens=16) for place in range(8)]
+    answers = await asyncio.gather(*(said(vllm, one) for one in asked))
+    assert all(finish(deltas, choice) for deltas in answers for choice in (0, 1))
+    assert any(ids(deltas, 0) != ids(deltas, 1) for deltas in answers)
+
+
+async def test_a_stop_id_is_the_last_token(vllm: VllmEngine) -> None:
+    sampled = ids(await said(vllm, greedy()))
+    stop = sampled[3]
+    deltas = await said(vllm, greedy(stop_token_ids=(stop,)))
+    assert ids(deltas) == sampled[: sampled.index(stop) + 1]
+    end = finish(deltas)
+    assert end
+    assert (end.reason, end.stop) == ("stop", stop)
+
+
+async def test_the_tokens_of_a_stop_string_are_there(vllm: VllmEngine) -> None:
+    sampled = ids(await said(vllm, greedy()))
+    stop = await text_of(sampled[3])
+    deltas = await said(vllm, greedy(stop=(stop,)))
+    assert ids(deltas) == sampled[: len(ids(deltas))]
+    assert stop in await text_of(ids(deltas)[-1])
+    end = finish(deltas)
+    assert end
+    assert (end.reason, end.stop) == ("stop", stop)
+
+
+async def test_alternatives_stand_beside_the_tokens(vllm: VllmEngine) -> None:
+    deltas = await said(vllm, greedy(top=5))
+    rows = [row for one in deltas for row in one.top or ()]
+    assert [row[0].token_id for row in rows] == ids(deltas)
+    assert np.allclose([row[0].logprob for row in rows], logprobs(deltas))
+    alone = await said(vllm, greedy())
+    assert ids(alone) == ids(deltas)
+
+
+async def test_every_parameter_is_accepted(vllm: VllmEngine) -> None:
+    unusual: dict[str, Any] = {
+        "top_p": 0.9,
+        "top_k": 20,
+        "min_p": 0.05,
+        "presence_penalty": 0.5,
+        "frequency_penalty": 0.5,
+    }
+    rest: dict[str, Any] = {
+        "repetition_penalty": 1.1,
+        "seed": 3,
+        "min_tokens": 2,
+        "logit_bias": {25: 1.0},
+        "temperature": 0.7,
+    }
+    assert await said(vllm, request(range(20, 40), **unusual, **rest))
+
+
+async def test_going_away_aborts(vllm: VllmEngine) -> None:
+    asked = request(range(20, 40), max_tokens=2000, ignore_eos=True)
+    async with aclosing(checked(vllm.generate(asked), asked, ANY_VOCABULARY)) as deltas:
+        await anext(deltas)
+        await settled(1)
+    await settled(0)
+
+
+async def test_what_does_not_fit_is_an_overflow(vllm: VllmEngine) -> None:
+    length = (await vllm.start()).max_model_len
+    assert len(ids(await said(vllm, request([20] * (length - 1))))) == 1
+    for too_long in (length, length + 1):
+        with pytest.raises(ContextLengthExceeded):
+            await said(vllm, request([20] * too_long))
+
+
+async def test_a_refusal_is_the_callers_fault(vllm: VllmEngine) -> None:
+    with pytest.raises(CallerError) as caught:
+        await said(vllm, request(top_p=1.5))
+    assert caught.value.param == "top_p"
+    with pytest.raises(CallerError, match="vocab"):
+        await said(vllm, request([ANY_VOCABULARY - 1]))

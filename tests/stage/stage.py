@@ -1,0 +1,140 @@
+"""A gateway on a stage: the whole HTTP path in this process, an engine that logs every word, a store that can fail."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import aclosing, contextmanager
+from typing import Any
+
+import httpx2
+import msgspec
+
+from stenograph.clients import InProcess
+from stenograph.core import JSON, Delta, Request, SessionFacts
+from stenograph.engine.log import LoggedCall
+from stenograph.engine.script import Fault, FaultKind, Script
+from stenograph.engine.scripted import ScriptedEngine
+from stenograph.errors import StoreError
+from stenograph.gateway import HERE, Gateway
+from stenograph.render.tokenizer import Tokenizer
+from stenograph.store.store import Record, Store, StoredSession, TurnsCommitted
+from stenograph.turn import House
+from tests.stage.models import Model
+from tests.stage.talk import Answer, heard
+from tests.stage.witness import Witness
+
+
+class Watched(ScriptedEngine):
+    """Says when a call has reached it, and what came of each."""
+
+    def __init__(self, script: Script, tokenizer: Tokenizer) -> None:
+        super().__init__(script, tokenizer)
+        self.arrived: asyncio.Queue[str] = asyncio.Queue()
+        """Request ids, as they come."""
+        self.left: asyncio.Queue[str] = asyncio.Queue()
+        """Request ids, as they end, well or not."""
+
+    async def generate(self, request: Request) -> AsyncGenerator[Delta, None]:
+        self.arrived.put_nowait(request.id)
+        try:
+            async with aclosing(super().generate(request)) as deltas:
+                async for delta in deltas:
+                    yield delta
+        finally:
+            self.left.put_nowait(request.id)
+
+    @contextmanager
+    def faulty(self, kind: FaultKind) -> Iterator[None]:
+        before = self.script
+        self.script = msgspec.structs.replace(before, faults=(Fault(kind, every=1),))
+        try:
+            yield
+        finally:
+            self.script = before
+
+    def logged(self, request_id: str) -> LoggedCall:
+        (found,) = (call for call in self.calls if call.request_id == request_id)
+        return found
+
+
+class Shaky:
+    """A store that fails, or holds back, where a test wants it to."""
+
+    def __init__(self, inner: Store) -> None:
+        self.inner = inner
+        self.fails = False
+        self.open = asyncio.Event()
+        """While it is cleared, no commit of turns is done."""
+        self.open.set()
+        self.waiting = asyncio.Event()
+        """Some turns are being committed."""
+
+    async def commit(self, records: Sequence[Record]) -> None:
+        if any(isinstance(record, TurnsCommitted) for record in records):
+            self.waiting.set()
+            await self.open.wait()
+        if self.fails:
+            raise StoreError("the disk is on fire")
+        await self.inner.commit(records)
+
+    async def delete(self, session_id: str) -> None:
+        await self.inner.delete(session_id)
+
+    def facts(self) -> Iterator[SessionFacts]:
+        return self.inner.facts()
+
+    def load(self, session_id: str) -> StoredSession | None:
+        return self.inner.load(session_id)
+
+    def blob(self, hash: str) -> bytes | None:
+        return self.inner.blob(hash)
+
+    async def close(self) -> None:
+        await self.inner.close()
+
+
+class Stage(Gateway):
+    def __init__(self, model: Model, store: Store, script: Script | None = None, **options: Any) -> None:
+        self.watched = Watched(script or Script(), model.tokenizer)
+        self.shaky = Shaky(store)
+        self._model = model
+        super().__init__(engine=self.watched, **{"grace": 0.0, **options})
+        self.witness = Witness(self.app, self.shaky.load)
+        self.http = httpx2.AsyncClient(transport=InProcess(self.witness), base_url=HERE, timeout=None)
+
+    async def _furnished(self) -> House:
+        return msgspec.structs.replace(
+            self._model.house,
+            engine=self.watched,
+            info=await self.watched.start(),
+            store=self.shaky,
+            history=self.settings.history,
+            reasoning=self.settings.reasoning,
+        )
+
+    async def ask(self, path: str, body: bytes, headers: dict[str, str] | None = None) -> Answer:
+        response = await self.http.post(path, content=body, headers={"authorization": "Bearer EMPTY", **(headers or {})})
+        return heard(response.status_code, response.headers, response.content)
+
+    async def get(self, path: str) -> JSON:
+        response = await self.http.get(path)
+        assert response.status_code == 200, response.text
+        return response.json()
+
+    async def tell(self, path: str, body: JSON) -> JSON:
+        response = await self.http.post(path, content=msgspec.json.encode(body))
+        assert response.status_code in (200, 201), response.text
+        return response.json()
+
+    async def settled(self) -> None:
+        """Every call that is under way has ended, and what it changed is written."""
+        registry = self._at_desk().registry
+        for facts in list(registry.all_facts()):
+            session = registry.get(facts.id)
+            if session is not None:
+                await registry.flights(session).ended()
+
+
+def chat(session: str | None) -> str:
+    return f"/s/{session}/v1/chat/completions" if session else "/v1/chat/completions"
