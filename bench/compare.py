@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import tempfile
 from collections.abc import Callable, Sequence
@@ -10,10 +11,11 @@ from pathlib import Path
 import uvloop
 
 from bench.contenders import Contender, check_recorded, contenders
-from bench.load import Played, Session, play, written
+from bench.load import Played, Script, Session, joined, play, written
 from bench.report import Scale, Spread, Table
-from bench.talk import Shape, Speech
+from bench.talk import Shape, Speech, loaded_tokenizer
 from stenograph.core import Value
+from stenograph.render.tokenizer import Tokenizer
 
 SHAPES = {"short": Shape(opening=100, step=60, turns=8), "8k": Shape(opening=7700, step=60, turns=8)}
 """In the middle of its turns a conversation of the second is 8k tokens long."""
@@ -22,6 +24,8 @@ FEWEST_SESSIONS = 16
 """In flight alone, they are played one after the other: too few turns would make no p99."""
 QUICK_SHAPE = Shape(opening=40, step=10, turns=2)
 QUICK_SESSIONS = 2
+PATIENCE = 180.0
+"""Seconds for one case, several times what it takes: a contender that hangs must not hang the whole run."""
 
 
 class Case(Value):
@@ -50,7 +54,8 @@ class Outcome(Value):
 
 
 def run(scale: Scale) -> Sequence[Table]:
-    outcomes = [uvloop.run(_measured(case, scale.repeats)) for case in _cases(scale)]
+    tokenizer = loaded_tokenizer()
+    outcomes = [uvloop.run(_measured(case, scale, tokenizer)) for case in _cases(scale)]
     return [_throughput(outcomes), _cost(outcomes)]
 
 
@@ -67,28 +72,35 @@ def _cases(scale: Scale) -> list[Case]:
 # --------------------------------------------------------------------------------------------------------- measuring
 
 
-async def _measured(case: Case, repeats: int) -> Outcome:
+async def _measured(case: Case, scale: Scale, tokenizer: Tokenizer) -> Outcome:
     """One round before the first is for caches and connections, and not counted. Nobody is always first."""
     played: dict[str, list[Played]] = {}
     with tempfile.TemporaryDirectory(prefix="stenograph-bench-") as folder:
-        async with contenders(Path(folder)) as all_of_them:
-            for repeat in range(repeats + 1):
-                turned = itertools.islice(itertools.cycle(all_of_them), repeat, repeat + len(all_of_them))
-                for contender in turned:
-                    one = await _round(case, contender, repeat)
+        async with asyncio.timeout(PATIENCE), contenders(Path(folder)) as everybody:
+            for repeat in range(scale.repeats + 1):
+                speech = Speech(tokenizer, seed=repeat)
+                scripts = [written(speech, case.shape) for _ in range(case.sessions)]
+                for contender in itertools.islice(itertools.cycle(everybody), repeat, repeat + len(everybody)):
+                    one = await _round(case, contender, scripts, f"{repeat}", scale.seconds if repeat else 0)
                     played.setdefault(contender.name, []).append(one)
     return Outcome(case, {name: rounds[1:] for name, rounds in played.items()})
 
 
-async def _round(case: Case, contender: Contender, repeat: int) -> Played:
-    """The same words for every contender; others in every repeat."""
-    speech = Speech(seed=repeat)
-    names = [f"round-{repeat}-{number}" for number in range(case.sessions)]
-    sessions = [Session(contender.path(name), written(speech, case.shape)) for name in names]
+async def _round(case: Case, contender: Contender, scripts: Sequence[Script], name: str, least: float) -> Played:
+    """The same words for every contender, and again in new sessions until there is enough to go by."""
+    batches = [await _batch(case, contender, scripts, name)]
+    while sum(batch.seconds for batch in batches) < least:
+        batches.append(await _batch(case, contender, scripts, f"{name}-{len(batches)}"))
+    return joined(batches)
+
+
+async def _batch(case: Case, contender: Contender, scripts: Sequence[Script], name: str) -> Played:
+    ids = [f"{name}.{number}" for number in range(len(scripts))]
+    sessions = [Session(contender.path(id), script) for id, script in zip(ids, scripts, strict=True)]
     one = await play(contender.server.url, sessions, case.in_flight, contender.server.cpu_seconds)
     if contender.records:
-        for name in names:
-            await check_recorded(contender, name, case.shape.turns + 1)
+        for id in ids:
+            await check_recorded(contender, id, case.shape.turns + 1)
     return one
 
 
@@ -104,7 +116,7 @@ def _throughput(outcomes: Sequence[Outcome]) -> Table:
              one.ratio("direct", "floor"), one.ratio("stenograph", "floor"))
             for one in outcomes
         ),
-        note="Median (least–most) over the repeats; a ratio is taken repeat by repeat.",
+        note="Median (least to most) over the repeats; a ratio is taken repeat by repeat.",
     )  # fmt: skip
 
 

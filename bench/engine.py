@@ -17,7 +17,7 @@ import numpy as np
 from starlette.types import Message, Receive, Scope, Send
 
 from bench.listening import body_of, listen
-from bench.talk import Speech, tokenizer
+from bench.talk import Speech, loaded_tokenizer
 from stenograph.core import Request, Sampling, Value
 from stenograph.engine.raw import Raw
 from stenograph.engine.script import Script
@@ -138,7 +138,8 @@ def _chat(text: str) -> bytes:
 
 
 def main() -> None:
-    speech, words = Speech(seed=1), tokenizer()
+    words = loaded_tokenizer()
+    speech = Speech(words, seed=-1)
     replies = tuple(speech.step(REPLY_TOKENS)["content"] for _ in range(REPLIES))
     script = Script(model=MODEL, max_model_len=CONTEXT, replies=replies, eos=words.added[CLOSE])
     engine = ScriptedEngine(script, words)

@@ -69,6 +69,16 @@ class Played(Value):
         return statistics.median(self.openings) * 1000
 
 
+def joined(parts: Sequence[Played]) -> Played:
+    return Played(
+        turns=sum(part.turns for part in parts),
+        seconds=sum(part.seconds for part in parts),
+        cpu_seconds=sum(part.cpu_seconds for part in parts),
+        latencies=tuple(sorted(latency for part in parts for latency in part.latencies)),
+        openings=tuple(sorted(latency for part in parts for latency in part.openings)),
+    )
+
+
 class Script(Value):
     """What the agent of one session says, as JSON."""
 

@@ -38,7 +38,7 @@ def _memory() -> str:
 
 
 def _fsync_milliseconds() -> float:
-    """What `synchronous=FULL` waits for. Next to nothing where the folder is kept in memory, or the disk's cache lies."""
+    """What `synchronous=FULL` waits for. Next to nothing where the folder is in memory, or the disk's cache lies."""
     with tempfile.TemporaryFile() as file:
         return statistics.median(_timed_write(file.fileno()) for _ in range(FSYNCS)) * 1000
 

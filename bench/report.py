@@ -14,12 +14,14 @@ class Scale(Value):
 
     repeats: int
     """Of each measurement. They are interleaved: one of each contender, then the next round."""
+    seconds: float
+    """That a measurement takes at least: what is fast is then done more often."""
     quick: bool
-    """A check that everything works, in seconds. Its numbers mean nothing."""
+    """A check that everything works. Its numbers mean nothing."""
 
 
-FULL = Scale(repeats=5, quick=False)
-QUICK = Scale(repeats=2, quick=True)
+FULL = Scale(repeats=5, seconds=0.6, quick=False)
+QUICK = Scale(repeats=2, seconds=0.0, quick=True)
 
 
 class Table(Value):
@@ -67,10 +69,10 @@ class Spread(Value):
         return cls.of([one / other for one, other in zip(ours, theirs, strict=True)])
 
     def __str__(self) -> str:
-        return f"{_digits(self.median)} ({_digits(self.least)}–{_digits(self.most)})"
+        return f"{_digits(self.median)} ({_digits(self.least)} to {_digits(self.most)})"
 
 
 def _digits(value: float) -> str:
     """Three significant ones, and never an exponent."""
     size = abs(value)
-    return f"{value:,.0f}" if size >= 100 else f"{value:.1f}" if size >= 10 else f"{value:.2f}"
+    return f"{value:,.{0 if size >= 100 else 1 if size >= 10 else 2 if size >= 1 else 3}f}"

@@ -11,15 +11,16 @@ from stenograph.render.tokenizer import Tokenizer
 
 TOKENIZER = "smollm2"
 """The one that comes with the project: what is measured can be measured again anywhere."""
-COMMON = tuple(
-    "the of and to in is that for it as was with be by on not he his but at are this have from or had an they which "
-    "one you were all her she there would their we him been has when who will no more if out so up said what its about "
-    "than into them can only other time new some could these two may first then do any like my now over such our man "
-    "me even most made after also well did many before must years back through much where your way down should because "
-    "long each just state people those too little good make very year still see own work men day get here old life both "
-    "between being under never same another know while last might us great error file line function test value return "
-    "result failed passed import class open read write list path data index model token request answer".split()
-)
+COMMON = """
+the of and to in is that for it as was with be by on not he his but at are this have from or had an they which
+one you were all her she there would their we him been has when who will no more if out so up said what its
+about than into them can only other time new some could these two may first then do any like my now over such
+our man me even most made after also well did many before must years back through much where your way down
+should because long each just state people those too little good make very year still see own work men day get
+here old life both between being under never same another know while last might us great error file line
+function test value return result failed passed import class open read write list path data index model token
+request answer
+"""
 
 
 class Shape(Value):
@@ -36,9 +37,10 @@ class Shape(Value):
 class Speech:
     """Everything that is said follows from the seed."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, tokenizer: Tokenizer, seed: int) -> None:
         self._dice = random.Random(seed)
-        self._tokenizer = tokenizer()
+        self._tokenizer = tokenizer
+        self._common = COMMON.split()
 
     def opening(self, tokens: int) -> list[dict[str, str]]:
         """A system prompt is the longer part of it, as agents' are."""
@@ -65,8 +67,8 @@ class Speech:
             case 3:
                 return "\n"
             case _:
-                return self._dice.choice(COMMON)
+                return self._dice.choice(self._common)
 
 
-def tokenizer() -> Tokenizer:
+def loaded_tokenizer() -> Tokenizer:
     return load_tokenizer(load_model_files(TOKENIZER))

@@ -14,12 +14,15 @@ SOURCE = Path(__file__).resolve().parents[1] / "src" / "stenograph"
 
 PURE = ("wire", "session", "render", "export")
 LAW = (
-    ("core", "errors"),
+    ("core", "errors", "version"),
     PURE,
-    ("assets", "engine", "store", "tally"),
+    ("assets", "config", "engine", "store", "tally"),
+    ("audit", "live"),
     ("turn",),
-    ("inspector", "server"),
+    ("clients", "furnish", "inspector", "server"),
     ("gateway",),
+    ("demo",),
+    ("commands",),
     ("cli",),
     ("__init__", "__main__"),
 )

@@ -9,6 +9,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
+from stenograph.version import __version__
+
 if TYPE_CHECKING:
     from stenograph.core import Fork, ForkReason, Note, NoteKind, Sample, Span, State
     from stenograph.errors import (
@@ -29,8 +31,6 @@ if TYPE_CHECKING:
         Unauthorized,
     )
     from stenograph.gateway import Gateway
-
-__version__ = "0.1.0"
 
 __all__ = [
     "CallerError",

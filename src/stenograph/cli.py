@@ -7,8 +7,8 @@ import sys
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from stenograph import __version__
 from stenograph.errors import ConfigError
+from stenograph.version import __version__
 
 EPILOG = """examples:
   stenograph demo                                        a real model on this machine, no server needed

@@ -322,8 +322,10 @@ class Call(Value):
     context: Ids
     """The new ids: path(parent) + context is exactly what the engine was sent."""
     text_chars: int
-    """Length of the template's text that `context` encodes, and its hash below: a later render is compared with them."""
+    """Length of the template's text that `context` encodes, and its hash below: later renders are compared with them."""
     text_hash: str
+    inert: bool
+    """No text in this call's messages, or in any before it on the path, changes what the template writes around it."""
     messages: tuple[Message, ...]
     tools_hash: str
     arguments_hash: str
@@ -332,8 +334,8 @@ class Call(Value):
     """As the caller named it."""
     sampling: Sampling
     """As it was sent."""
-    own_stops: tuple[int, ...]
-    """Those of its `stop_token_ids` that the caller did not ask for: the template's own close of a turn."""
+    own_stops: tuple[int | str, ...]
+    """Those of its stops that the caller did not ask for: the template's own closes of a turn."""
     n: int
     request_id: str
     body_hash: str
@@ -350,14 +352,17 @@ class Call(Value):
     cached_tokens: int | None = None
     constrained: bool = False
 
+    @property
+    def reply_index(self) -> int:
+        """Of the conversation's messages, the place of what its turns say."""
+        return self.shared + len(self.messages)
+
 
 class Ending(Value):
     """How the text of a reply ends: what the bridge has to know to go on behind it."""
 
     rest: str = ""
     """The sampled text behind the last thing said: white space, a closing marker, a stop token's own spelling."""
-    unclosed: bool = False
-    """The last thing said is a call whose closing marker was never sampled."""
 
 
 class Turn(Value):

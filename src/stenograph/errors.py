@@ -1,20 +1,20 @@
 """The error tree. Who is to blame decides the status.
 
-    StenographError                      500
-    ├── ConfigError                      the operator's: one line, exit code 2, never over HTTP
-    ├── CallerError                      400  the caller's: mend the request
-    │   ├── ContextLengthExceeded        400  code context_length_exceeded
-    │   ├── TemplateRefused              400  the chat template's own words
-    │   ├── Unauthorized                 401
-    │   ├── NotFound                     404
-    │   ├── Conflict                     409  the session is finished, or the id is taken
-    │   ├── TooLarge                     413
-    │   └── Overloaded                   429  with Retry-After
-    ├── EngineError                      502
-    │   ├── EvidenceError                502  ids or logprobs that cannot be trusted: nothing is recorded
-    │   ├── EngineUnavailable            503  no engine answers
-    │   └── EngineTimeout                504
-    └── StoreError                       500  the turn could not be made durable, so it was not answered
+StenographError                      500
+├── ConfigError                      the operator's: one line, exit code 2, never over HTTP
+├── CallerError                      400  the caller's: mend the request
+│   ├── ContextLengthExceeded        400  code context_length_exceeded
+│   ├── TemplateRefused              400  the chat template's own words
+│   ├── Unauthorized                 401
+│   ├── NotFound                     404
+│   ├── Conflict                     409  the session is finished, or the id is taken
+│   ├── TooLarge                     413
+│   └── Overloaded                   429  with Retry-After
+├── EngineError                      502
+│   ├── EvidenceError                502  ids or logprobs that cannot be trusted: nothing is recorded
+│   ├── EngineUnavailable            503  no engine answers
+│   └── EngineTimeout                504
+└── StoreError                       500  the turn could not be made durable, so it was not answered
 """
 
 from __future__ import annotations

@@ -37,19 +37,21 @@ from stenograph.core import (
     Part,
     Piece,
     Request,
+    Sampling,
     Turn,
     Value,
 )
 from stenograph.engine.engine import Engine
 from stenograph.engine.evidence import checked
 from stenograph.live import LiveSession
-from stenograph.render.renderer import Prompt, Renderer, Replied
+from stenograph.render.prompting import Prompt, Replied
+from stenograph.render.renderer import Renderer
 from stenograph.render.reply import ReplyReader
 from stenograph.session.fork import fork_of
 from stenograph.session.lifecycle import check_budget, check_open
 from stenograph.session.match import Chained, Match, chained, match
 from stenograph.session.restore import restored
-from stenograph.session.settle import Limit, check_supported, limit, overlaid, with_stops
+from stenograph.session.settle import Limit, check_supported, limit, overlaid, own_stops, with_stops
 from stenograph.session.tree import Tree
 from stenograph.store.store import Blob, Record, Store, TurnsCommitted
 from stenograph.tally import Choice, Tally
@@ -99,6 +101,8 @@ class Pending(Value):
     matched: Match
     prompt: Prompt
     parent: str | None
+    settled: Sampling
+    """As the agent and the session want it; what is sent has our own stops, too."""
     sent: Request
     limit: Limit
     notes: tuple[Note, ...]
@@ -150,8 +154,7 @@ def said_again(turn: Turn) -> Piece:
 
 def _told_stop(turn: Turn) -> int | str | None:
     """A stop that we added ourselves is the model's own end to the caller, who knows nothing of it."""
-    own = isinstance(turn.stop_reason, int) and turn.stop_reason in turn.call.own_stops
-    return None if own else turn.stop_reason
+    return None if turn.stop_reason in turn.call.own_stops else turn.stop_reason
 
 
 # ------------------------------------------------------------------------------------------------- decide (no await)
@@ -162,10 +165,11 @@ def prepare(house: House, session: LiveSession, ask: Ask, ticket: Ticket) -> Pen
     budget = check_budget(session.facts.budget, session.tree)
     asked = chained(house.renderer.relevant(ask.conversation))
     matched = match(session.tree, asked)
-    prompt, parent = _render(house, session, asked.conversation, matched)
+    prompt, parent = _render(house, session, asked, matched)
     ids = _path_ids(session, parent, prompt.context)
     sampling, forced = overlaid(ask, ticket.defaults, ticket.force)
     check_supported(sampling, ask.top_logprobs, house.info)
+    family = house.renderer.family(asked.conversation)
     bound = limit(sampling.max_tokens, len(ids), house.info.max_model_len, budget)
     return Pending(
         ask=ask,
@@ -174,11 +178,12 @@ def prepare(house: House, session: LiveSession, ask: Ask, ticket: Ticket) -> Pen
         matched=matched,
         prompt=prompt,
         parent=parent,
+        settled=sampling,
         sent=Request(
             id=ticket.call_id,
             session_id=session.facts.id,
             prompt=ids,
-            sampling=with_stops(sampling, bound.tokens, house.renderer.stop_ids),
+            sampling=with_stops(sampling, bound.tokens, house.renderer.stop_ids, family.stop_strings),
             n=ask.n,
             top_logprobs=ask.top_logprobs,
         ),
@@ -188,16 +193,15 @@ def prepare(house: House, session: LiveSession, ask: Ask, ticket: Ticket) -> Pen
     )
 
 
-def _render(
-    house: House, session: LiveSession, conversation: Conversation, matched: Match
-) -> tuple[Prompt, str | None]:
+def _render(house: House, session: LiveSession, asked: Chained, matched: Match) -> tuple[Prompt, str | None]:
     facts, tree = session.facts, session.tree
     strict = (facts.reasoning or house.reasoning) == "strict"
-    whole = restored(tree, conversation, matched, strict=strict)
-    path = [Replied(turn, turn.call.shared + len(turn.call.messages)) for turn in tree.path(matched.anchor)]
+    path = [Replied(turn, turn.call.reply_index) for turn in tree.path(matched.anchor)]
     prompt = house.renderer.prompt(
-        whole,
+        restored(tree, asked.conversation, matched, strict=strict),
         path,
+        sampled=frozenset(turn.call.reply_index for turn in tree.conversation(matched.after)),
+        key=f"{asked.tools_hash} {asked.arguments_hash}",
         now=datetime.datetime.fromtimestamp(facts.created_at),
         verbatim=(facts.history or house.history) == "verbatim",
     )
@@ -255,7 +259,8 @@ async def commit(house: House, session: LiveSession, pending: Pending, tally: Ta
 
 
 def _call(house: House, session: LiveSession, pending: Pending, tally: Tally, fork: Fork | None) -> Call:
-    ask, ticket, matched, prompt = pending.ask, pending.ticket, pending.matched, pending.prompt
+    ask, ticket, asked, matched, prompt = pending.ask, pending.ticket, pending.asked, pending.matched, pending.prompt
+    before = session.tree.turns[pending.parent].call.inert if pending.parent is not None else True
     return Call(
         id=ticket.call_id,
         session_id=session.facts.id,
@@ -265,18 +270,19 @@ def _call(house: House, session: LiveSession, pending: Pending, tally: Tally, fo
         context=prompt.context,
         text_chars=prompt.text_chars,
         text_hash=prompt.text_hash,
+        inert=prompt.inert and before,
         messages=ask.conversation.messages[matched.shared :],
-        tools_hash=pending.asked.tools_hash,
-        arguments_hash=pending.asked.arguments_hash,
+        tools_hash=asked.tools_hash,
+        arguments_hash=asked.arguments_hash,
         protocol=ask.protocol,
         model=ask.model,
         sampling=pending.sent.sampling,
-        own_stops=tuple(sorted(set(pending.sent.sampling.stop_token_ids) - set(ask.sampling.stop_token_ids))),
+        own_stops=own_stops(pending.settled, pending.sent.sampling),
         n=ask.n,
         request_id=pending.sent.id,
         body_hash=ticket.body_hash,
         idempotency_key=ticket.idempotency_key,
-        template_hash=house.renderer.template.hash,
+        template_hash=house.renderer.family(asked.conversation).template.hash,
         tokenizer_hash=house.renderer.tokenizer.hash,
         created_at=pending.created_at,
         first_token_at=tally.first_token_at,

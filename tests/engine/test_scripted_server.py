@@ -128,6 +128,26 @@ async def test_a_call_that_is_not_streamed_is_aborted_too() -> None:
     assert engine.calls[0].aborted
 
 
+async def collect(answer: aiohttp.ClientResponse, pieces: list[bytes]) -> None:
+    async for piece in answer.content.iter_any():
+        pieces.append(piece)
+
+
+@pytest.mark.parametrize(("kind", "whole"), [(FaultKind.CUT, True), (FaultKind.HALF_LINE, False)])
+async def test_a_connection_is_cut_between_lines_or_within_one(kind: FaultKind, whole: bool) -> None:
+    cut = Script(replies=((5, 6, 7, 8),), faults=(Fault(kind, every=1),))
+    pieces: list[bytes] = []
+    async with (
+        client(cut) as (session, _),
+        session.post("/v1/completions", json={"prompt": [5], "stream": True}) as told,
+    ):
+        with pytest.raises(aiohttp.ClientPayloadError):
+            await collect(told, pieces)
+    received = b"".join(pieces)
+    assert received.count(b"data: {") == (2 if whole else 3)
+    assert received.endswith(b"\n\n") is whole
+
+
 async def test_the_small_routes() -> None:
     async with client(Script(model="policy", max_model_len=99)) as (session, _):
         async with session.get("/v1/models") as answer:

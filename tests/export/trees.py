@@ -63,6 +63,7 @@ def call(
         context=ids(1, 2, 3) if context is None else context,
         text_chars=0,
         text_hash="",
+        inert=False,
         own_stops=(),
         messages=tuple(Message(role="user", content=text) for text in messages),
         tools_hash="",

@@ -19,7 +19,9 @@ from stenograph.assets.load import load_model_files, load_tokenizer
 from stenograph.core import JSON, Call, Conversation, Finish, Fork, Ids, Message, Part, Sampling, Turn
 from stenograph.render.grammar import Parsers
 from stenograph.render.marks import ANYTHING
-from stenograph.render.renderer import Prompt, Renderer, Replied
+from stenograph.render.family import Family
+from stenograph.render.prompting import Prompt, Prompting, Replied
+from stenograph.render.renderer import Renderer
 from stenograph.render.template import Template, as_template_sees
 from stenograph.render.tokenizer import Tokenizer
 from stenograph.session.fork import fork_of
@@ -70,6 +72,8 @@ class Rollout:
         self.tree = Tree()
         self.forks: list[str] = []
         """By turn, the reason; '' where there is none."""
+        self.family: Family = renderer.family(Conversation((), (TOOL,)))
+        """How the model writes: models with a second template write by that one."""
         self._random = random.Random(seed)
         self._verbatim = verbatim
         self._strict = strict
@@ -94,8 +98,11 @@ class Rollout:
         asked = chained(conversation)
         matched = match(self.tree, asked)
         whole = restored(self.tree, conversation, matched, strict=self._strict)
-        path = [Replied(turn, turn.call.shared + len(turn.call.messages)) for turn in self.tree.path(matched.anchor)]
-        prompt = self.renderer.prompt(whole, path, now=NOW, verbatim=self._verbatim)
+        path = [Replied(turn, turn.call.reply_index) for turn in self.tree.path(matched.anchor)]
+        sampled = frozenset(turn.call.reply_index for turn in self.tree.conversation(matched.after))
+        key = asked.tools_hash + asked.arguments_hash
+        prompt = self.renderer.prompt(whole, path, sampled=sampled, key=key, now=NOW, verbatim=self._verbatim)
+        self._check_against_full(whole, path, sampled, prompt)
         kept = [replied.turn for replied in path[: prompt.kept]]
         self._check_prompt(whole, kept, prompt)
         fork = prompt.fork or fork_of(self.tree, asked, matched)
@@ -107,6 +114,15 @@ class Rollout:
         self.tree.add([turn])
         self.forks.append(fork.reason.value if fork else "")
         return turn.reply
+
+    def _check_against_full(
+        self, whole: Conversation, path: list[Replied], sampled: frozenset[int], prompt: Prompt
+    ) -> None:
+        """A certificate gives what the whole conversation gives."""
+        family = self.renderer.family(whole)
+        full = Prompting(family, whole, path, sampled, NOW).prompt(verbatim=self._verbatim)
+        assert (prompt.kept, prompt.text_hash, prompt.fork) == (full.kept, full.text_hash, full.fork)
+        assert prompt.context.tolist() == full.context.tolist()
 
     def _turn(
         self,
@@ -133,6 +149,7 @@ class Rollout:
             context=prompt.context,
             text_chars=prompt.text_chars,
             text_hash=prompt.text_hash,
+            inert=prompt.inert and (kept[-1].call.inert if kept else True),
             messages=asked.conversation.messages[matched.shared :],
             tools_hash=asked.tools_hash,
             arguments_hash=asked.arguments_hash,
@@ -170,14 +187,12 @@ class Rollout:
                 ids.append(tokenizer.added[piece])
             while not place % 2 and piece:
                 size = self._random.randint(1, 9)
-                ids += self.renderer.literals.encode_behind(-1, piece[:size])
+                ids += self.family.vocabulary.literals.encode_behind(-1, piece[:size])
                 piece = piece[size:]
         return ids
 
-    def written(
-        self, prompt: Prompt, says: str | None, thinks: str | None, calls: Calls, close: str | None
-    ) -> str:
-        grammar, spell = self.renderer.grammar, self.renderer.coding.spell
+    def written(self, prompt: Prompt, says: str | None, thinks: str | None, calls: Calls, close: str | None) -> str:
+        grammar, spell = self.family.grammar, self.family.vocabulary.coding.spell
         text = ""
         if grammar.think is not None and (thinks is not None or prompt.thinking):
             opening, closing = map(spell, grammar.think)
@@ -191,15 +206,15 @@ class Rollout:
 
     def close(self, called: bool) -> str:
         """How the model ends: as its family does, which is not always as the template repeats it."""
-        renderer, form = self.renderer, self.renderer.grammar.call
+        form = self.family.grammar.call
         if called and form is not None and form.turn_close:
-            return renderer.coding.spell(form.turn_close)
-        closes = [renderer.tokenizer.text_of(id) for id in sorted(renderer.stop_ids)]
+            return self.family.vocabulary.coding.spell(form.turn_close)
+        closes = [self.renderer.tokenizer.text_of(id) for id in sorted(self.renderer.stop_ids)]
         preferred = ("<|observation|>",) if called else ("<|return|>", "<|user|>", "<|im_end|>", "<|end|>")
         return next((word for word in preferred if word in closes), closes[0] if closes else "")
 
     def _written_calls(self, calls: Calls) -> str:
-        form, spell = self.renderer.grammar.call, self.renderer.coding.spell
+        form, spell = self.family.grammar.call, self.family.vocabulary.coding.spell
         assert form is not None
         bodies, ids = [], [f"zzzzzzzz{place}" for place in range(len(calls))]
         for place, (name, arguments) in enumerate(calls):
@@ -211,7 +226,9 @@ class Rollout:
                 bodies.append(spelled + spell(form.between).replace(ANYTHING, ids[place]) + json.dumps(arguments))
             else:
                 before, between, behind = map(spell, form.param)
-                values = {key: value if isinstance(value, str) else json.dumps(value) for key, value in arguments.items()}
+                values = {
+                    key: value if isinstance(value, str) else json.dumps(value) for key, value in arguments.items()
+                }
                 pairs = [before + key + between + value + behind for key, value in values.items()]
                 bodies.append(name + spell(form.between) + "".join(pairs))
         listed = "[" + ", ".join(bodies) + "]" if form.id_key else spell(form.again).join(bodies)
@@ -222,7 +239,7 @@ class Rollout:
     def _check_reply(self, reply: Message, says: str | None, thinks: str | None, calls: Calls) -> None:
         """What was written in the family's form is read back."""
         assert (reply.content or "").strip() == (says or "").strip()
-        if thinks is not None and self.renderer.grammar.think is not None:
+        if thinks is not None and self.family.grammar.think is not None:
             assert (reply.reasoning or "").strip() == thinks.strip()
         assert [(call.name, call.arguments) for call in reply.tool_calls] == [tuple(call) for call in calls]
 
@@ -234,7 +251,9 @@ class Rollout:
         render, spell = self.template_render(whole), self.renderer.tokenizer.decode
         contexts = [squeezed(spell(turn.call.context.tolist())) for turn in kept]
         contexts.append(squeezed(spell(prompt.context.tolist())))
-        assert render.startswith(contexts[0]), f"the prompt begins otherwise: {contexts[0][-200:]!r} in {render[:400]!r}"
+        assert render.startswith(contexts[0]), (
+            f"the prompt begins otherwise: {contexts[0][-200:]!r} in {render[:400]!r}"
+        )
         position = len(contexts[0])
         for turn, context in zip(kept, contexts[1:], strict=True):
             at = render.find(context, position)
@@ -245,15 +264,15 @@ class Rollout:
         assert position == len(render), f"the prompt ends before {render[position:]!r}"
 
     def template_render(self, whole: Conversation) -> str:
-        renderer = self.renderer
+        family = self.renderer.family(whole)
         messages = [
-            as_template_sees(renderer.masker.message(message), renderer.grammar.style) for message in whole.messages
+            as_template_sees(family.masker.message(message), family.grammar.style) for message in whole.messages
         ]
-        tools = renderer.literals.mask_within(list(whole.tools))
-        template = renderer.template_for(whole)
+        literals = family.vocabulary.literals
+        tools = literals.mask_within(list(whole.tools))
         generate = whole.messages[-1].role != "assistant"
-        text = template.render(messages, tools, whole.template_arguments, generate=generate, now=NOW)
-        return squeezed(renderer.literals.unmask(text))
+        text = family.template.render(messages, tools, whole.template_arguments, generate=generate, now=NOW)
+        return squeezed(literals.unmask(text))
 
 
 def squeezed(text: str) -> str:

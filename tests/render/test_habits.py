@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 
 import msgspec
@@ -21,7 +21,7 @@ REWROTE = "template_rewrote_history"
 Habit = Callable[[Rollout], None]
 
 
-@lru_cache(maxsize=2)
+@cache
 def renderer_at(folder: Path) -> Renderer:
     return renderer_of(folder)
 

@@ -18,6 +18,7 @@ from stenograph.engine.script import Script
 from stenograph.engine.scripted import ScriptedEngine
 from stenograph.errors import ConfigError
 from stenograph.furnish import IN_MEMORY, furnished
+from stenograph.render.template import Template
 from stenograph.render.tokenizer import Tokenizer
 from stenograph.turn import House
 from tests.conftest import NO_TOKENIZERS, TOKENIZERS
@@ -66,23 +67,23 @@ def model(name: str) -> Model:
 async def _loaded(name: str, where: str) -> Model:
     with tempfile.TemporaryDirectory() as folder:
         template = Path(folder) / "refusing.jinja"
-        template.write_text(_REFUSAL + (load_model_files(where).chat_template or ""))
+        files = load_model_files(where)
+        template.write_text(_REFUSAL + (files.chat_template or ""))
         chosen = settings({"tokenizer": where, "store": IN_MEMORY, "chat-template": str(template)})
         house = await furnished(chosen, own=ScriptedEngine(Script(model=name)))
     await house.engine.close()
     await house.store.close()
-    return Model(name, house, _call_of(house))
+    return Model(name, house, _call_of(house, Template(files.chat_template or "", files.special_tokens)))
 
 
-def _call_of(house: House) -> str:
+def _call_of(house: House, template: Template) -> str:
     """From the template itself, so that it is right for any family."""
     asked: JSON = {"role": "user", "content": "a"}
     function = {"name": "look", "arguments": {"city": "Paris"}}
     calls = [{"id": "abcdefghi", "type": "function", "function": function}]
     called: JSON = {"role": "assistant", "content": "", "tool_calls": calls}
-    render = house.renderer.template.render
-    before = render([asked], [LOOK], {}, generate=True, now=NOON)
-    whole = render([asked, called], [LOOK], {}, generate=False, now=NOON)
+    before = template.render([asked], [LOOK], {}, generate=True, now=NOON)
+    whole = template.render([asked, called], [LOOK], {}, generate=False, now=NOON)
     said = whole.removeprefix(before) if whole.startswith(before) else ""
     for close in house.renderer.stop_ids:
         said = said.partition(house.renderer.tokenizer.text_of(close))[0]

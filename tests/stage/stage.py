@@ -18,6 +18,7 @@ from stenograph.engine.scripted import ScriptedEngine
 from stenograph.errors import StoreError
 from stenograph.gateway import HERE, Gateway
 from stenograph.render.tokenizer import Tokenizer
+from stenograph.session.tree import Tree
 from stenograph.store.store import Record, Store, StoredSession, TurnsCommitted
 from stenograph.turn import House
 from tests.stage.models import Model
@@ -53,6 +54,10 @@ class Watched(ScriptedEngine):
         finally:
             self.script = before
 
+    def forget(self) -> None:
+        """Who arrived and left so far."""
+        self.arrived, self.left = asyncio.Queue(), asyncio.Queue()
+
     def logged(self, request_id: str) -> LoggedCall:
         (found,) = (call for call in self.calls if call.request_id == request_id)
         return found
@@ -77,6 +82,14 @@ class Shaky:
         if self.fails:
             raise StoreError("the disk is on fire")
         await self.inner.commit(records)
+
+    @contextmanager
+    def failing(self) -> Iterator[None]:
+        self.fails = True
+        try:
+            yield
+        finally:
+            self.fails = False
 
     async def delete(self, session_id: str) -> None:
         await self.inner.delete(session_id)
@@ -114,7 +127,8 @@ class Stage(Gateway):
         )
 
     async def ask(self, path: str, body: bytes, headers: dict[str, str] | None = None) -> Answer:
-        response = await self.http.post(path, content=body, headers={"authorization": "Bearer EMPTY", **(headers or {})})
+        sent = {"authorization": "Bearer EMPTY", **(headers or {})}
+        response = await self.http.post(path, content=body, headers=sent)
         return heard(response.status_code, response.headers, response.content)
 
     async def get(self, path: str) -> JSON:
@@ -127,13 +141,15 @@ class Stage(Gateway):
         assert response.status_code in (200, 201), response.text
         return response.json()
 
+    def tree(self, session: str) -> Tree:
+        """As it is in memory."""
+        return self._at_desk().registry.must(session).tree
+
     async def settled(self) -> None:
-        """Every call that is under way has ended, and what it changed is written."""
+        """Every call that was under way has ended."""
         registry = self._at_desk().registry
-        for facts in list(registry.all_facts()):
-            session = registry.get(facts.id)
-            if session is not None:
-                await registry.flights(session).ended()
+        for facts in registry.all_facts():
+            await registry.flights(registry.must(facts.id)).ended()
 
 
 def chat(session: str | None) -> str:

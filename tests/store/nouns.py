@@ -64,7 +64,7 @@ def _blank(field: msgspec.structs.FieldInfo) -> Any:
     """So that these tests need not follow every field that core gains."""
     if field.default_factory is not msgspec.NODEFAULT:
         return field.default_factory()
-    blanks: dict[Any, Any] = {str: "", int: 0, float: 0.0, tuple: ()}
+    blanks: dict[Any, Any] = {str: "", int: 0, bool: False, float: 0.0, tuple: ()}
     return blanks.get(get_origin(field.type) or field.type) if field.required else field.default
 
 

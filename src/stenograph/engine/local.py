@@ -63,12 +63,17 @@ class LocalEngine:
         """May be called again: the model is then loaded anew."""
         await self._unload()
         server = self._server = await self._load()
+        try:
+            kind = await logprob_kind.probe(self._name, self.generate)
+        except BaseException:
+            await self._unload()
+            raise
         return EngineInfo(
             name=self._name,
             kind="local",
             model=self._model,
             max_model_len=server.context,
-            logprob_kind=await logprob_kind.probe(self._name, self.generate),
+            logprob_kind=kind,
             supports=SUPPORTS,
             max_top_logprobs=MAX_TOP_LOGPROBS,
             vocab_size=server.facts.vocab_size,
@@ -76,7 +81,7 @@ class LocalEngine:
 
     async def generate(self, request: Request) -> AsyncGenerator[Delta, None]:
         server = self._admit(request)
-        transcript = Transcript(self._log, request)
+        transcript = Transcript(EngineLog(None) if logprob_kind.is_probe(request) else self._log, request)
         aborted = True
         try:
             choices = [self._choice(server, request, choice, transcript) for choice in range(request.n)]

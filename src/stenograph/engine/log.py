@@ -7,6 +7,7 @@ last delta of a call is out: whoever has seen the end of an answer finds it here
 from __future__ import annotations
 
 import time
+from io import FileIO
 from pathlib import Path
 
 import msgspec
@@ -37,16 +38,19 @@ class LoggedCall(Value):
 
 class EngineLog:
     def __init__(self, path: Path | None) -> None:
-        """`path`: None keeps no log."""
-        self._file = path.open("ab", buffering=0) if path else None
+        """`path`: None keeps no log. The file is opened with the first call."""
+        self._path = path
+        self._file: FileIO | None = None
 
     def write(self, call: LoggedCall) -> None:
-        if self._file:
+        if self._path:
+            self._file = self._file or FileIO(self._path, "ab")
             self._file.write(msgspec.json.encode(call) + b"\n")
 
     def close(self) -> None:
         if self._file:
             self._file.close()
+            self._file = None
 
 
 class Transcript:

@@ -49,7 +49,8 @@ def reported(odds: Row, sampling: Sampling, kind: LogprobKind) -> Row:
 
 def _normal(odds: Row, at_most: bool = False) -> Row:
     """So that the probabilities sum to 1; or, of a part of the vocabulary, to at most 1."""
-    total = math.log(sum(map(math.exp, odds.values())))
+    peak = max(odds.values())
+    total = peak + math.log(sum(math.exp(value - peak) for value in odds.values()))
     shift = max(total, 0.0) if at_most else total
     return {id: _single(min(round(value - shift, 9), 0.0)) for id, value in odds.items()}
 

@@ -13,6 +13,7 @@ from stenograph.core import JSON, Value
 from stenograph.render.grammar import CallForm
 from stenograph.render.marks import ANYTHING, SHORT, Short, find, meet, skip_space
 
+
 def _finite(text: str) -> float:
     if not math.isfinite(number := float(text)):
         raise ValueError(text)

@@ -48,6 +48,8 @@ class Grammar(Value):
     """Before content, where the family names its channel (gpt-oss)."""
     call: CallForm | None = None
     """None: calls are not written, or not to be read."""
+    text_close: str = ""
+    """What closes a turn where no control token does: plain text, at which a model has to be stopped."""
     style: Style = Style()
 
     def without_calls(self) -> Grammar:

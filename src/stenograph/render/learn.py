@@ -25,6 +25,8 @@ NAMES = ("zqone", "zqtwo")
 IDS = ("zqcallnr1", "zqcallnr2")
 KEYS, VALUES = ("zqkey", "zqlast"), ("zqval", "")
 """The last argument is empty, as the one by which a stand-in's arguments are marked."""
+SHORTEST_CLOSE = 3
+"""Letters: less than that is punctuation, at which nobody wants to be stopped."""
 REASONING_KEYS = ("reasoning_content", "thinking", "reasoning")
 THINK_WORDS = ("<think>", "</think>")
 
@@ -105,8 +107,18 @@ def learn(template: Template, coding: Coding) -> Grammar:
         think=think,
         content_opening=spoken,
         call=call and msgspec.structs.replace(call, opening=_without_think(call.opening, think)),
+        text_close=_text_close(learner),
         style=learner.style,
     )
+
+
+def _text_close(learner: Learner) -> str:
+    """The text behind an answer that is there whatever comes next; '' where a control token closes it."""
+    tails: tuple[tuple[Message, ...], ...] = ((ASKED,), ())
+    regions = [learner.region(reply(says=True), tail) for tail in tails]
+    behind = [region.partition(SAYS)[2] for region in regions if region is not None and SAYS in region]
+    shared = common_start(behind).strip() if len(behind) == len(tails) else ""
+    return shared if len(shared) >= SHORTEST_CLOSE and not set(shared) & learner.special else ""
 
 
 def closes(template: Template, coding: Coding, grammar: Grammar) -> frozenset[str]:

@@ -67,5 +67,7 @@ def begun(word: str, text: str) -> int:
 def common_start(texts: Sequence[str]) -> str:
     """The longest beginning that all of them share."""
     first, last = min(texts), max(texts)
-    same = next((place for place, (one, other) in enumerate(zip(first, last, strict=False)) if one != other), len(first))
+    same = next(
+        (place for place, (one, other) in enumerate(zip(first, last, strict=False)) if one != other), len(first)
+    )
     return first[:same]

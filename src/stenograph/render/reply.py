@@ -51,7 +51,7 @@ class ReplyReader:
         self._tokenizer = tokenizer
         self._coding = coding
         self._stream = tokenizer.stream()
-        self._stop = stop
+        self._stop = (*stop, grammar.text_close) if grammar.text_close else stop
         self._schemas = schemas
         self._new_call_id = new_call_id
         self._mode = Mode.REASONING if thinking else Mode.START
@@ -89,8 +89,11 @@ class ReplyReader:
         """`ids`: all that were fed; a character cut in half at their end comes out now, as U+FFFD."""
         before = self._lengths()
         self._append(self._unfinished(ids))
-        if isinstance(finish.stop, str) and finish.stop in self._held:
-            self._stopped_at = len(self._held) - self._held.index(finish.stop)
+        ends = [finish.stop] if isinstance(finish.stop, str) else []
+        ends += [self._grammar.text_close] if self._grammar.text_close else []
+        places = [place for word in ends if (place := self._held.find(word)) >= 0]
+        if places:
+            self._stopped_at = len(self._held) - min(places)
             self._held = self._held[: -self._stopped_at]
         self._settle()
         return self._since(before)

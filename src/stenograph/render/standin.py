@@ -54,6 +54,15 @@ def sayings(index: int, reply: Message) -> list[Saying]:
     return reasoning + content + [Saying(index, "a", number) for number in range(len(reply.tool_calls))]
 
 
+def texts_of(index: int, message: Message) -> list[tuple[Saying, str]]:
+    """What the placeholders of `text_stand_in` stand for."""
+    return [
+        (saying, (message.reasoning if saying.kind == "r" else message.content) or "")
+        for saying in sayings(index, message)
+        if saying.kind != "a"
+    ]
+
+
 def stand_in(index: int, reply: Message) -> Message:
     """The same shape as `reply`, with a placeholder for each text and at the end of each call's arguments."""
     kinds = {saying.kind for saying in sayings(index, reply)}
@@ -97,6 +106,11 @@ class Masker:
             tool_call_id=message.tool_call_id and mask(message.tool_call_id),
             name=message.name and mask(message.name),
         )
+
+    def reply(self, message: Message) -> Message:
+        """A reply that was sampled here: its markers have been read, what is left of them is text."""
+        masked = self.message(message)
+        return msgspec.structs.replace(masked, content=message.content and self._literals.mask(message.content))
 
     def _call(self, call: ToolCall) -> ToolCall:
         mask, arguments = self._literals.mask, self._literals.mask_within(call.arguments)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from stenograph.core import Value
@@ -38,7 +39,8 @@ def align(render: str, marked: str, texts: Mapping[Saying, str]) -> list[str | K
 
 
 def _as_written(render: str, position: int, text: str, following: str) -> str | None:
-    for variant in (text, text.strip(), text.strip("\n"), text.lstrip("\n"), text.lstrip(), text.rstrip()):
+    trimmed = (text, text.strip(), text.strip("\n"), text.lstrip("\n"), text.lstrip(), text.rstrip())
+    for variant in (*trimmed, json.dumps(text, ensure_ascii=False)[1:-1]):
         if render.startswith(variant, position) and render.startswith(following, position + len(variant)):
             return variant
     return None

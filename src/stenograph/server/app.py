@@ -10,7 +10,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
-from stenograph import __version__
 from stenograph.errors import (
     CallerError,
     Conflict,
@@ -28,6 +27,7 @@ from stenograph.server import info_calls, session_calls
 from stenograph.server.desk import Desk
 from stenograph.server.model_call import ModelCall
 from stenograph.server.session_calls import answer, refusal
+from stenograph.version import __version__
 from stenograph.wire import chat, chat_answer, chat_request, info, sessions
 from stenograph.wire.openapi import Route, openapi
 

@@ -10,7 +10,7 @@ import msgspec
 from stenograph.core import Ask, EngineInfo, Note, NoteKind, Sampling, Value
 from stenograph.errors import CallerError, ContextLengthExceeded
 
-ALWAYS_SERVED = frozenset({"max_tokens", "stop_token_ids"})
+ALWAYS_SERVED = frozenset({"max_tokens", "stop_token_ids", "stop"})
 """What every engine can do, and what is set on every request."""
 
 
@@ -54,8 +54,21 @@ def limit(asked: int | None, prompt_tokens: int, max_model_len: int, budget: int
     return min(reversed(limits), key=lambda limit: limit.tokens)
 
 
-def with_stops(sampling: Sampling, max_tokens: int, closes: frozenset[int]) -> Sampling:
-    """As it is sent. A caller that ignores the end of a reply does so for the template's close too."""
-    own = () if sampling.ignore_eos else tuple(sorted(closes - set(sampling.stop_token_ids)))
-    stops = (*sampling.stop_token_ids, *own)
-    return msgspec.structs.replace(sampling, max_tokens=max_tokens, stop_token_ids=stops)
+def with_stops(sampling: Sampling, max_tokens: int, closes: frozenset[int], texts: tuple[str, ...]) -> Sampling:
+    """As it is sent. `closes` and `texts` are the template's own ways to close a turn. A caller that ignores the end
+    of a reply does so for those too."""
+    if sampling.ignore_eos:
+        return msgspec.structs.replace(sampling, max_tokens=max_tokens)
+    own = sorted(closes - set(sampling.stop_token_ids))
+    return msgspec.structs.replace(
+        sampling,
+        max_tokens=max_tokens,
+        stop_token_ids=(*sampling.stop_token_ids, *own),
+        stop=(*sampling.stop, *(text for text in texts if text not in sampling.stop)),
+    )
+
+
+def own_stops(asked: Sampling, sent: Sampling) -> tuple[int | str, ...]:
+    """What was added to the caller's stops."""
+    ids = (id for id in sent.stop_token_ids if id not in asked.stop_token_ids)
+    return (*ids, *(text for text in sent.stop if text not in asked.stop))

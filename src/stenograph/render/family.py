@@ -1,0 +1,119 @@
+"""What is fixed for one template of one model: its grammar, its markers, its stops, and how it writes and reads."""
+
+from __future__ import annotations
+
+import datetime
+import functools
+from collections.abc import Callable, Mapping, Sequence
+
+from stenograph.core import JSON, Conversation, Message, Value
+from stenograph.render.calls import Schemas
+from stenograph.render.coded import Coding
+from stenograph.render.grammar import Parsers, chosen
+from stenograph.render.learn import closes, learn
+from stenograph.render.literal import Literals
+from stenograph.render.reply import ReplyReader
+from stenograph.render.standin import Masker
+from stenograph.render.template import Template, as_template_sees
+from stenograph.render.tokenizer import Tokenizer
+
+
+class Vocabulary(Value):
+    """A tokenizer with the two ways of setting its markers apart."""
+
+    tokenizer: Tokenizer
+    coding: Coding
+    literals: Literals
+
+
+def vocabulary_of(tokenizer: Tokenizer) -> Vocabulary:
+    return Vocabulary(tokenizer, Coding(tokenizer), Literals(tokenizer))
+
+
+class Family:
+    def __init__(self, vocabulary: Vocabulary, template: Template, parsers: Parsers) -> None:
+        self.vocabulary = vocabulary
+        self.template = template
+        self.grammar = chosen(learn(template, vocabulary.coding), parsers, vocabulary.coding.code)
+        self.masker = Masker(vocabulary.literals, self._own_markers())
+        spell = vocabulary.coding.spell
+        self.after_mark = spell(self.grammar.call.after_mark) if self.grammar.call else ""
+        self._opens_thinking = spell(self.grammar.think[0]) if self.grammar.think else ""
+
+    @functools.cached_property
+    def stop_ids(self) -> frozenset[int]:
+        """The closes that the template itself writes behind an assistant turn."""
+        coding = self.vocabulary.coding
+        chars = closes(self.template, coding, self.grammar)
+        return frozenset(self.vocabulary.tokenizer.added[coding.spell(char)] for char in chars)
+
+    @property
+    def stop_strings(self) -> tuple[str, ...]:
+        """The same, where it is plain text."""
+        close = self.grammar.text_close
+        return (self.vocabulary.coding.spell(close),) if close else ()
+
+    def opens_thinking(self, text: str) -> bool:
+        """Whether what is sampled behind `text` begins inside a reasoning block."""
+        return bool(self._opens_thinking) and text[-64:].rstrip().endswith(self._opens_thinking)
+
+    def reader(
+        self, conversation: Conversation, *, thinking: bool, stop: tuple[str, ...], new_call_id: Callable[[], str]
+    ) -> ReplyReader:
+        """Calls are read only where the conversation offers tools."""
+        return ReplyReader(
+            self.grammar if conversation.tools else self.grammar.without_calls(),
+            self.vocabulary.tokenizer,
+            self.vocabulary.coding,
+            thinking=thinking,
+            stop=stop,
+            schemas=_schemas(conversation),
+            new_call_id=new_call_id,
+        )
+
+    def writer(self, conversation: Conversation, now: datetime.datetime) -> Writer:
+        return Writer(self, conversation, now)
+
+    def _own_markers(self) -> frozenset[str]:
+        """The control tokens by which the family writes reasoning and calls."""
+        call, think, spell = self.grammar.call, self.grammar.think, self.vocabulary.coding.spell
+        of_calls = (call.opening, call.again, call.closing, call.between, *call.param) if call else ()
+        chars = set("".join([*(think or ()), *of_calls]))
+        return frozenset(word for char in chars if (word := spell(char)) != char)
+
+
+class Writer:
+    """The template, with the tools, the arguments and the clock of one conversation: any messages may be written."""
+
+    def __init__(self, family: Family, conversation: Conversation, now: datetime.datetime) -> None:
+        self.family = family
+        self._conversation = conversation
+        self._tools = family.vocabulary.literals.mask_within(list(conversation.tools))
+        self._now = now
+
+    def write(self, messages: Sequence[Message], *, generate: bool = True) -> str:
+        """`messages` are masked; so is the text."""
+        seen = [as_template_sees(message, self.family.grammar.style) for message in messages]
+        arguments = self._conversation.template_arguments
+        return self.family.template.render(seen, self._tools, arguments, generate=generate, now=self._now)
+
+    def parse(self, before: str, region: str) -> Message:
+        """A reply as the template writes it, read like a sampled one."""
+        thinking = self.family.opens_thinking(before)
+        reader = self.family.reader(self._conversation, thinking=thinking, stop=(), new_call_id=lambda: "")
+        reader.feed_text(region)
+        return reader.reply
+
+
+def _schemas(conversation: Conversation) -> Schemas:
+    """By tool, the schemas of its parameters; whatever is not shaped so has none."""
+    functions = [tool.get("function") for tool in conversation.tools]
+    described = [function for function in functions if isinstance(function, dict) and "name" in function]
+    return {str(function["name"]): _properties(function.get("parameters")) for function in described}
+
+
+def _properties(parameters: JSON) -> Mapping[str, Mapping[str, JSON]]:
+    properties = parameters.get("properties") if isinstance(parameters, dict) else None
+    if not isinstance(properties, dict):
+        return {}
+    return {name: schema for name, schema in properties.items() if isinstance(schema, dict)}
