@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import NoReturn, TypeAlias
 
-from stenograph.errors import ConfigError
+from stenograph.errors import StenographError
 from stenograph.version import __version__
 
 EPILOG = """examples:
@@ -22,7 +22,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parsed = _parser().parse_args(arguments)
     try:
         return _run(parsed)
-    except ConfigError as error:
+    except StenographError as error:
         print(f"stenograph: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
@@ -48,8 +48,15 @@ def _run(parsed: argparse.Namespace) -> int:
     return demo.run(options)
 
 
+class Parser(argparse.ArgumentParser):
+    """A wrong flag gets one line, as every other mistake does."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="stenograph",
         description="Records what agents' models really sampled: token ids, logprobs, masks, ready to train on.",
         epilog=EPILOG,
@@ -64,7 +71,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+Commands: TypeAlias = "argparse._SubParsersAction[Parser]"
 
 
 def _serve(commands: Commands) -> None:

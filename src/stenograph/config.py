@@ -79,6 +79,7 @@ def settings(values: dict[str, JSON]) -> Settings:
     try:
         made = msgspec.convert(values, Settings)
     except msgspec.ValidationError as error:
-        raise ConfigError(f"configuration: {error}") from error
+        problem, _, place = str(error).partition(" - at `$.")
+        raise ConfigError(f"--{place.rstrip('`')}: {problem}" if place else f"configuration: {problem}") from error
     made.engines()
     return made

@@ -25,6 +25,7 @@ from stenograph.server.metrics import Metrics
 from stenograph.server.registry import Registry, new_key
 from stenograph.server.session_calls import opened
 from stenograph.session.lifecycle import rewarded
+from stenograph.store.store import StoredSession, TurnsCommitted
 from stenograph.turn import House
 from stenograph.wire import sessions
 
@@ -147,6 +148,12 @@ class Session:
     def samples(self, shared: Shared = "once") -> list[Sample]:
         """As the session stands, one a branch; `sample.to_json()` is what HTTP answers."""
         return samples(self._live.facts, list(self._live.tree.turns.values()), shared)
+
+    def record(self) -> StoredSession:
+        """All that is kept of it, as it stands in memory: what the store, read again, has to equal (law 3)."""
+        tree = self._live.tree
+        calls = (TurnsCommitted(tuple(tree.choices(call))) for call in tree.calls.values())
+        return StoredSession(self._live.facts, tuple(calls))
 
 
 async def _sweep(registry: Registry) -> None:

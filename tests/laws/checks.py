@@ -7,8 +7,8 @@ from collections import Counter
 import msgspec
 import numpy as np
 
-from stenograph.core import JSON, Call, ForkReason
-from tests.laws.agent import Agent, Heard
+from stenograph.core import JSON, Call, ForkReason, Turn
+from tests.laws.agent import Agent
 from tests.laws.record import Record, as_recorded, exact, logprobs, sampled
 from tests.stage.stage import Stage
 
@@ -112,15 +112,27 @@ def check_extensions(record: Record, agent: Agent) -> None:
     for heard in agent.heard:
         if heard.session == record.session and heard.meant is not None:
             call = calls[heard.call_id]
-            assert call.after == heard.meant or _ambiguous(record, call, heard)
-            assert call.parent == call.after
+            assert call.after == heard.meant or _has_twin(record, heard.meant)
+            assert call.parent == call.after or _cut_by_a_string(record, call)
 
 
-def _ambiguous(record: Record, call: Call, heard: Heard) -> bool:
-    """Another choice, or another sample of the same conversation, that says the same."""
-    meant, taken = record.turns[heard.meant or ""], record.turns[call.after or ""]
-    same = (meant.reply.content or "").strip() == (taken.reply.content or "").strip()
-    return same and any(note.kind == "ambiguous_match" for note in call.notes)
+def _has_twin(record: Record, turn_id: str) -> bool:
+    """Somewhere on the way to this turn another one says the same: then the caller cannot say which it means."""
+    way = [record.turns[turn_id], *record.conversation(record.turns[turn_id].call)]
+    said = Counter(_said(turn) for turn in record.turns.values())
+    return any(said[_said(turn)] > 1 for turn in way)
+
+
+def _said(turn: Turn) -> tuple[int, str, tuple[str, ...]]:
+    reply = turn.reply
+    place = turn.call.shared + len(turn.call.messages)
+    return place, (reply.content or "").strip(), tuple(call.text or "" for call in reply.tool_calls)
+
+
+def _cut_by_a_string(record: Record, call: Call) -> bool:
+    """What a stop string leaves in the tokens is not in the message: no prompt can read right and hold it."""
+    told = call.fork is not None and call.fork.reason == ForkReason.TEMPLATE_REWROTE_HISTORY
+    return told and any(isinstance(turn.stop_reason, str) for turn in record.conversation(call))
 
 
 async def check_told(stage: Stage, record: Record) -> None:

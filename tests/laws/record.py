@@ -59,6 +59,13 @@ class Record:
     def path(self, turn_id: str | None) -> list[int]:
         return [id for turn in reversed(list(self._back(turn_id))) for id in ids_of(turn)]
 
+    def conversation(self, call: Call) -> Iterator[Turn]:
+        """The turns whose replies its messages follow, the last one first."""
+        while call.after is not None:
+            turn = self.turns[call.after]
+            yield turn
+            call = turn.call
+
     def _back(self, turn_id: str | None) -> Iterator[Turn]:
         while turn_id is not None:
             turn = self.turns[turn_id]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -30,7 +31,10 @@ def run(options: dict[str, Any]) -> int:
 
 def write(found: Iterable[Sample], out: str) -> None:
     if out == "-":
-        _copy(jsonl.encode(found), sys.stdout.buffer)
+        try:
+            _copy(jsonl.encode(found), sys.stdout.buffer)
+        except BrokenPipeError:  # whoever reads has enough, as `head` does
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return
     try:
         with Path(out).open("wb") as file:

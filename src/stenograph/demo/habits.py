@@ -16,7 +16,7 @@ CUT = 12
 
 
 class Streaming(Agent):
-    """reads its answers as they come"""
+    """Reads its answers as they come."""
 
     async def complete(self, **options: Any) -> ChatCompletion:
         from openai.lib.streaming.chat import ChatCompletionStreamState
@@ -30,7 +30,7 @@ class Streaming(Agent):
 
 
 class Tidy(Agent):
-    """strips white space, and prints the arguments of calls in its own way"""
+    """Strips white space, and prints the arguments of calls in its own way."""
 
     def remember(self, message: ChatCompletionMessage) -> None:
         super().remember(message)
@@ -42,7 +42,7 @@ class Tidy(Agent):
 
 
 class Doubtful(Agent):
-    """asks its first question twice, and goes on with the second answer"""
+    """Asks its first question twice, and goes on with the second answer."""
 
     sure = False
 
@@ -54,7 +54,7 @@ class Doubtful(Agent):
 
 
 class Choosy(Agent):
-    """asks for two answers at once, and takes one that calls the tool"""
+    """Asks for two answers at once, and takes one that calls the tool."""
 
     async def ask(self) -> ChatCompletionMessage:
         completion = await self.complete(n=2, max_tokens=MAX_TOKENS)
@@ -63,7 +63,7 @@ class Choosy(Agent):
 
 
 class Hasty(Agent):
-    """allows its first answer too few tokens"""
+    """Allows its first answer too few tokens."""
 
     hurried = False
 
@@ -76,7 +76,7 @@ class Hasty(Agent):
 
 
 class Forgetful(Agent):
-    """begins every question with an empty head"""
+    """Begins every question with an empty head."""
 
     async def solve(self, a: int, b: int) -> bool:
         beginning = len(self.messages)
@@ -86,7 +86,7 @@ class Forgetful(Agent):
 
 
 class Terse(Agent):
-    """keeps only the last number of an answer"""
+    """Keeps only the last number of an answer."""
 
     def remember(self, message: ChatCompletionMessage) -> None:
         super().remember(message)
@@ -102,13 +102,13 @@ def _compact(arguments: str) -> str:
         return arguments
 
 
-HABITS: tuple[tuple[str, type[Agent]], ...] = (
-    ("plain", Agent),
-    ("streaming", Streaming),
-    ("tidy", Tidy),
-    ("doubtful", Doubtful),
-    ("choosy", Choosy),
-    ("hasty", Hasty),
-    ("forgetful", Forgetful),
-    ("terse", Terse),
-)
+HABITS: dict[str, type[Agent]] = {
+    "plain": Agent,
+    "streaming": Streaming,
+    "tidy": Tidy,
+    "doubtful": Doubtful,
+    "choosy": Choosy,
+    "hasty": Hasty,
+    "forgetful": Forgetful,
+    "terse": Terse,
+}
