@@ -322,7 +322,7 @@ class Call(Value):
     context: Ids
     """The new ids: path(parent) + context is exactly what the engine was sent."""
     text_chars: int
-    """Length of the template's text that `context` encodes, and its hash below: later renders are compared with them."""
+    """Length of the template's text that `context` encodes; with its hash, what later renders are compared with."""
     text_hash: str
     inert: bool
     """No text in this call's messages, or in any before it on the path, changes what the template writes around it."""

@@ -26,7 +26,6 @@ from stenograph.core import (
     Call,
     CallDelta,
     Closed,
-    Conversation,
     Done,
     EngineInfo,
     Event,

@@ -6,8 +6,8 @@ the same order, repetitions cut down, every text a single letter. The new messag
 What is proven, by renders, for one head (instructions, tools, arguments), one skeleton and one tail:
 - the text behind the last reply is the same behind the real history, behind the short one, and behind longer ones;
 - the short history reads the same before and after the reply and the tail were added.
-What the certificate cannot know is whether a *text* in the old history matters to the template. So each call notes whether
-its own messages' texts were inert, and a path with one that was not is rendered in full.
+What the certificate cannot know is whether a *text* in the old history matters to the template. So each call notes
+whether its own messages' texts were inert, and a path with one that was not is rendered in full.
 """
 
 from __future__ import annotations

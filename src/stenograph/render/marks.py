@@ -1,4 +1,4 @@
-"""Comparing text with a literal of a template's, white space aside: models and templates differ in it, and mean the same."""
+"""Comparing text with a literal of a template's, white space aside: models and templates differ in it freely."""
 
 from __future__ import annotations
 

@@ -16,7 +16,6 @@ from stenograph.render.family import Family
 from stenograph.render.splice import Step, Walk, behind, text_hash, walk
 from stenograph.render.standin import Saying, stand_in, text_stand_in, texts_of
 
-
 HEAD_ROLES = ("system", "developer")
 
 

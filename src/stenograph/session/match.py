@@ -31,8 +31,6 @@ class Chained(Value):
 
 
 class Match(Value):
-    sources: tuple[str | None, ...]
-    """For each message of the request the turn that said it; None for what was not sampled here."""
     after: str | None
     """The deepest turn that the request continues, under whatever tools."""
     shared: int
@@ -56,38 +54,56 @@ def chained(conversation: Conversation) -> Chained:
 
 
 def match(tree: Tree, asked: Chained) -> Match:
-    sources: list[str | None] = []
-    notes: dict[NoteKind, Note] = {}
-    matched = _Deepest()
-    for index, (message, link) in enumerate(zip(asked.conversation.messages, asked.links, strict=True)):
-        sources.append(None)
-        begun = index == len(asked.links) - 1
-        candidates = tree.ends_at(link) if message.role == "assistant" and not begun else ()
-        reachable = [turn for turn in candidates if turn.call.after is None or turn.call.after in sources]
-        fitting = [turn for turn in reachable if _reasoning_fits(turn, message)]
-        if fitting:
-            turn, ambiguous = _choose(fitting, message, asked)
-            sources[index] = turn.id
-            matched.take(turn, index, asked)
-            notes |= {note.kind: note for note in _tolerances(turn, message, ambiguous)}
-        elif reachable and matched.contradicted is None:
-            matched.contradicted = index
+    walked = _walk(tree, asked)
+    after, ambiguous = _choose(walked.deepest, asked)
+    anchor, _ = _choose([turn for turn in walked.anchors if turn is after] or walked.anchors, asked)
+    notes = {NoteKind.AMBIGUOUS_MATCH: Note(NoteKind.AMBIGUOUS_MATCH, f"of several, {after.id}")} if ambiguous else {}
+    for turn in tree.conversation(after.id if after else None):
+        message = asked.conversation.messages[turn.call.reply_index]
+        notes |= {note.kind: note for note in _tolerances(turn, message)}
     return Match(
-        tuple(sources), matched.after, matched.shared, matched.anchor, matched.contradicted, tuple(notes.values())
+        after=after.id if after else None,
+        shared=after.call.reply_index + 1 if after else 0,
+        anchor=anchor.id if anchor else None,
+        contradicted=walked.contradicted,
+        notes=tuple(notes.values()),
     )
 
 
-class _Deepest:
+class _Walked:
     def __init__(self) -> None:
-        self.after: str | None = None
-        self.shared = 0
-        self.anchor: str | None = None
+        self.deepest: Sequence[Turn] = ()
+        """All that said the deepest known reply; which of them is meant is decided last."""
+        self.anchors: Sequence[Turn] = ()
         self.contradicted: int | None = None
 
-    def take(self, turn: Turn, index: int, asked: Chained) -> None:
-        self.after, self.shared = turn.id, index + 1
-        if asked.same_key(turn):
-            self.anchor = turn.id
+
+def _walk(tree: Tree, asked: Chained) -> _Walked:
+    walked, alive = _Walked(), set[str | None]({None})
+    messages = asked.conversation.messages
+    for index in range(len(messages) - 1):
+        candidates = tree.ends_at(asked.links[index]) if messages[index].role == "assistant" else ()
+        reachable = [turn for turn in candidates if turn.call.after in alive]
+        fitting = [turn for turn in reachable if _reasoning_fits(turn, messages[index])]
+        if fitting:
+            alive.update(turn.id for turn in fitting)
+            walked.deepest = _by_call_id(fitting, messages[index])
+            walked.anchors = [turn for turn in walked.deepest if asked.same_key(turn)] or walked.anchors
+        elif reachable and walked.contradicted is None:
+            walked.contradicted = index
+    return walked
+
+
+def _by_call_id(fitting: Sequence[Turn], message: Message) -> Sequence[Turn]:
+    """Siblings may say the same: an echoed call id tells which one is meant."""
+    echoed = {call.id for call in message.tool_calls}
+    return [turn for turn in fitting if any(call.id in echoed for call in turn.reply.tool_calls)] or fitting
+
+
+def _choose(turns: Sequence[Turn], asked: Chained) -> tuple[Turn | None, bool]:
+    """Under the same tools before others, then the latest. Second: it was a guess."""
+    best = [turn for turn in turns if asked.same_key(turn)] or list(turns)
+    return (best[-1], len(best) > 1) if best else (None, False)
 
 
 def _reasoning_fits(turn: Turn, message: Message) -> bool:
@@ -95,19 +111,8 @@ def _reasoning_fits(turn: Turn, message: Message) -> bool:
     return message.reasoning is None or message.reasoning.strip() == (turn.reply.reasoning or "").strip()
 
 
-def _choose(fitting: Sequence[Turn], message: Message, asked: Chained) -> tuple[Turn, bool]:
-    """Siblings may say the same. An echoed call id decides, else the same tools, else the latest. Second: a guess."""
-    echoed = {call.id for call in message.tool_calls}
-    by_id = [turn for turn in fitting if any(call.id in echoed for call in turn.reply.tool_calls)]
-    same_key = [turn for turn in by_id or fitting if asked.same_key(turn)]
-    best = same_key or by_id or fitting
-    return best[-1], len(best) > 1
-
-
-def _tolerances(turn: Turn, message: Message, ambiguous: bool) -> list[Note]:
+def _tolerances(turn: Turn, message: Message) -> list[Note]:
     notes = []
-    if ambiguous:
-        notes.append(Note(NoteKind.AMBIGUOUS_MATCH, f"several turns said this; {turn.id}, the latest, is taken"))
     if message.reasoning is None and (turn.reply.reasoning or "").strip():
         notes.append(Note(NoteKind.REASONING_RESTORED, f"of {turn.id}"))
     if (message.content or "") != (turn.reply.content or ""):
