@@ -57,7 +57,9 @@ def match(tree: Tree, asked: Chained) -> Match:
     walked = _walk(tree, asked)
     after, ambiguous = _choose(walked.deepest, asked)
     anchor, _ = _choose([turn for turn in walked.anchors if turn is after] or walked.anchors, asked)
-    notes = {NoteKind.AMBIGUOUS_MATCH: Note(NoteKind.AMBIGUOUS_MATCH, f"of several, {after.id}")} if ambiguous else {}
+    notes: dict[NoteKind, Note] = {}
+    if ambiguous and after is not None:
+        notes[NoteKind.AMBIGUOUS_MATCH] = Note(NoteKind.AMBIGUOUS_MATCH, f"several turns said this; {after.id} is taken")
     for turn in tree.conversation(after.id if after else None):
         message = asked.conversation.messages[turn.call.reply_index]
         notes |= {note.kind: note for note in _tolerances(turn, message)}
@@ -86,8 +88,8 @@ def _walk(tree: Tree, asked: Chained) -> _Walked:
         reachable = [turn for turn in candidates if turn.call.after in alive]
         fitting = [turn for turn in reachable if _reasoning_fits(turn, messages[index])]
         if fitting:
-            alive.update(turn.id for turn in fitting)
             walked.deepest = _by_call_id(fitting, messages[index])
+            alive.update(turn.id for turn in walked.deepest)
             walked.anchors = [turn for turn in walked.deepest if asked.same_key(turn)] or walked.anchors
         elif reachable and walked.contradicted is None:
             walked.contradicted = index
