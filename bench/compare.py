@@ -20,6 +20,8 @@ from stenograph.render.tokenizer import Tokenizer
 SHAPES = {"short": Shape(opening=100, step=60, turns=8), "8k": Shape(opening=7700, step=60, turns=8)}
 """In the middle of its turns a conversation of the second is 8k tokens long."""
 IN_FLIGHT = (1, 16, 64)
+AN_ENGINE_AT_WORK = 0.02
+"""Seconds a call, of an engine that is not ready at once; a real one takes ten times that for as many tokens."""
 FEWEST_SESSIONS = 16
 """In flight alone, they are played one after the other: too few turns would make no p99."""
 QUICK_SHAPE = Shape(opening=40, step=10, turns=2)
@@ -33,6 +35,8 @@ class Case(Value):
     history: str
     shape: Shape
     sessions: int
+    engine_takes: float = 0.0
+    """Seconds a call."""
 
 
 class Outcome(Value):
@@ -62,11 +66,12 @@ def run(scale: Scale) -> Sequence[Table]:
 def _cases(scale: Scale) -> list[Case]:
     if scale.quick:
         return [Case(QUICK_SESSIONS, "tiny", QUICK_SHAPE, QUICK_SESSIONS)]
-    return [
+    at_once = [
         Case(in_flight, history, shape, max(in_flight, FEWEST_SESSIONS))
         for history, shape in SHAPES.items()
         for in_flight in IN_FLIGHT
     ]
+    return [*at_once, Case(16, "8k", SHAPES["8k"], 16, AN_ENGINE_AT_WORK)]
 
 
 # --------------------------------------------------------------------------------------------------------- measuring
@@ -76,7 +81,7 @@ async def _measured(case: Case, scale: Scale, tokenizer: Tokenizer) -> Outcome:
     """One round before the first is for caches and connections, and not counted. Nobody is always first."""
     played: dict[str, list[Played]] = {}
     with tempfile.TemporaryDirectory(prefix="stenograph-bench-") as folder:
-        async with asyncio.timeout(PATIENCE), contenders(Path(folder)) as everybody:
+        async with asyncio.timeout(PATIENCE), contenders(Path(folder), case.engine_takes) as everybody:
             for repeat in range(scale.repeats + 1):
                 speech = Speech(tokenizer, seed=repeat)
                 scripts = [written(speech, case.shape) for _ in range(case.sessions)]
@@ -106,35 +111,45 @@ async def _batch(case: Case, contender: Contender, scripts: Sequence[Script], na
 
 # ------------------------------------------------------------------------------------------------------------ tables
 
+CASE_HEAD = ("history", "in flight", "engine takes")
+
 
 def _throughput(outcomes: Sequence[Outcome]) -> Table:
     return Table(
         title="Turns a second",
-        head=("history", "in flight", "direct", "floor", "stenograph", "direct : floor", "stenograph : floor"),
-        rows=tuple(
-            (*_name(one), *(one.spread(name, lambda played: played.rate) for name in ("direct", "floor", "stenograph")),
-             one.ratio("direct", "floor"), one.ratio("stenograph", "floor"))
-            for one in outcomes
-        ),
+        head=(*CASE_HEAD, "direct", "floor", "stenograph", "direct : floor", "stenograph : floor"),
+        rows=tuple(_throughput_row(outcome) for outcome in outcomes),
         note="Median (least to most) over the repeats; a ratio is taken repeat by repeat.",
-    )  # fmt: skip
+    )
+
+
+def _throughput_row(outcome: Outcome) -> tuple[str, ...]:
+    rates = [outcome.spread(name, lambda played: played.rate) for name in ("direct", "floor", "stenograph")]
+    return *_case(outcome), *rates, outcome.ratio("direct", "floor"), outcome.ratio("stenograph", "floor")
 
 
 def _cost(outcomes: Sequence[Outcome]) -> Table:
     return Table(
         title="What a turn costs, in milliseconds",
-        head=("history", "in flight", "contender", "added p50", "added p99", "CPU a turn", "opening p50"),
-        rows=tuple(
-            (*_name(one), name, one.added(name, lambda played: played.latency(0.5)),
-             one.added(name, lambda played: played.latency(0.99)), one.spread(name, lambda played: played.cpu),
-             one.spread(name, lambda played: played.opening))
-            for one in outcomes
-            for name in ("floor", "stenograph")
-        ),
-        note="Added to going straight to the engine. Beyond one in flight everybody is at their limit, so this is "
-        "mostly waiting in line. An opening is a session's first call, in which its whole history is new.",
-    )  # fmt: skip
+        head=(*CASE_HEAD, "contender", "added p50", "added p99", "CPU a turn", "opening p50"),
+        rows=tuple(_cost_row(outcome, name) for outcome in outcomes for name in ("floor", "stenograph")),
+        note="Added to going straight to the engine. Where that takes no time and many are in flight, everybody is at "
+        "their limit, and added time is time in line. An opening is a session's first call: all of it is new.",
+    )
 
 
-def _name(outcome: Outcome) -> tuple[str, str]:
-    return outcome.case.history, str(outcome.case.in_flight)
+def _cost_row(outcome: Outcome, name: str) -> tuple[str, ...]:
+    return (
+        *_case(outcome),
+        name,
+        outcome.added(name, lambda played: played.latency(0.5)),
+        outcome.added(name, lambda played: played.latency(0.99)),
+        outcome.spread(name, lambda played: played.cpu),
+        outcome.spread(name, lambda played: played.opening),
+    )
+
+
+def _case(outcome: Outcome) -> tuple[str, str, str]:
+    case = outcome.case
+    takes = f"{case.engine_takes * 1000:.0f} ms" if case.engine_takes else "no time"
+    return case.history, str(case.in_flight), takes

@@ -27,11 +27,12 @@ class Contender(Value):
 
 
 @asynccontextmanager
-async def contenders(folder: Path) -> AsyncIterator[tuple[Contender, ...]]:
-    """`folder`: for stores and logs. Stenograph is what users get: SQLite on disk, `synchronous=FULL`, checks on."""
+async def contenders(folder: Path, engine_takes: float) -> AsyncIterator[tuple[Contender, ...]]:
+    """`folder`: for the store and logs. Stenograph is what users get: SQLite on disk, `synchronous=FULL`, checks on.
+    `engine_takes`: seconds a call."""
     store = folder / "store"
     async with (
-        serving("bench.engine", errors=folder / "engine.log") as engine,
+        serving("bench.engine", engine_takes, errors=folder / "engine.log") as engine,
         serving("bench.floor", engine.url, errors=folder / "floor.log") as floor,
         serving(
             "stenograph", "serve", "--engine", f"vllm={engine.url}", "--tokenizer", TOKENIZER,

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import sys
 
 import msgspec
 import numpy as np
@@ -60,15 +61,17 @@ _CALL = msgspec.json.Decoder(Call)
 class Engine:
     """ASGI."""
 
-    def __init__(self, scripted: ScriptedServer, lines: list[Line]) -> None:
+    def __init__(self, scripted: ScriptedServer, lines: list[Line], takes: float) -> None:
+        """`takes`: seconds that each call takes, at no cost in CPU."""
         self._scripted = scripted.application
         self._lines = itertools.cycle(lines)
+        self._takes = takes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         match scope["path"]:
             case "/v1/chat/completions":
                 await body_of(receive)
-                await _answer(send, JSON, next(self._lines).chat)
+                await self._answer(send, JSON, next(self._lines).chat)
             case "/v1/completions":
                 await self._completions(scope, receive, send)
             case _:
@@ -81,7 +84,14 @@ class Engine:
         if call.max_tokens < REPLY_TOKENS:
             await self._scripted(scope, _once_more(body, receive), send)
         else:
-            await _answer(send, SSE, _streamed(next(self._lines), bytes(call.prompt)))
+            await self._answer(send, SSE, _streamed(next(self._lines), bytes(call.prompt)))
+
+    async def _answer(self, send: Send, kind: bytes, body: bytes) -> None:
+        if self._takes:
+            await asyncio.sleep(self._takes)
+        headers = [(b"content-type", kind), (b"content-length", b"%d" % len(body))]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
 
 
 def _streamed(line: Line, prompt: bytes) -> bytes:
@@ -102,12 +112,6 @@ def _once_more(body: bytes, receive: Receive) -> Receive:
         return {"type": "http.request", "body": body}
 
     return again
-
-
-async def _answer(send: Send, kind: bytes, body: bytes) -> None:
-    headers = [(b"content-type", kind), (b"content-length", b"%d" % len(body))]
-    await send({"type": "http.response.start", "status": 200, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
 
 
 # --------------------------------------------------------------------------------------------------------- rehearsal
@@ -137,14 +141,14 @@ def _chat(text: str) -> bytes:
     return msgspec.json.encode(head | {"choices": [choice]})
 
 
-def main() -> None:
+def main(takes: float) -> None:
     words = loaded_tokenizer()
     speech = Speech(words, seed=-1)
     replies = tuple(speech.step(REPLY_TOKENS)["content"] for _ in range(REPLIES))
     script = Script(model=MODEL, max_model_len=CONTEXT, replies=replies, eos=words.added[CLOSE])
     engine = ScriptedEngine(script, words)
-    listen(Engine(ScriptedServer(engine), asyncio.run(rehearsed(engine, words.added[CLOSE]))))
+    listen(Engine(ScriptedServer(engine), asyncio.run(rehearsed(engine, words.added[CLOSE])), takes))
 
 
 if __name__ == "__main__":
-    main()
+    main(float(sys.argv[1]))

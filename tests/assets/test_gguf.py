@@ -21,6 +21,7 @@ PRE = {
     "hermes-2-pro": "llama-bpe",
     "smollm3": "llama-bpe",
 }
+SMALL = json.loads(small_spec())
 TEXTS = (
     "Hello, we can use it. It's 12345 and 3.14159: isn't it? WE'LL SEE, I'D SAY",
     "def f(x):\n\treturn  x  **2   # two\n\n\n    pass\r\n\r\n",
@@ -48,6 +49,22 @@ def test_it_gives_the_same_ids(name: str, pre: str, shared_tokenizers: dict[str,
         truth.decode(truth.encode(text)) for text in TEXTS
     ]
     assert rebuilt.added == truth.added
+
+
+def test_which_added_tokens_are_special_is_kept(tmp_path: Path) -> None:
+    """`small_spec` has some of both kinds."""
+    rebuilt = json.loads(read_gguf(written(tmp_path, model(small_spec(), "gpt-2"))).tokenizer_json)
+    special = [{token["content"]: token["special"] for token in spec["added_tokens"]} for spec in (rebuilt, SMALL)]
+    assert special[0] == special[1]
+    assert set(special[0].values()) == {True, False}
+
+
+@pytest.mark.parametrize(("pre", "pieces"), [("llama-bpe", ["zq"]), ("qwen2", ["z", "q"])])
+def test_a_word_that_no_merge_makes_is_whole_only_for_llama_3(pre: str, pieces: list[str], tmp_path: Path) -> None:
+    spec = json.loads(small_spec())
+    spec["model"]["vocab"]["zq"] = len(spec["model"]["vocab"]) + len(spec["added_tokens"])
+    tokenizer = load_tokenizer(read_gguf(written(tmp_path, model(json.dumps(spec), pre))))
+    assert [tokenizer.text_of(id) for id in tokenizer.encode("zq")] == pieces
 
 
 @pytest.mark.parametrize(("pre", "pieces"), [("smollm", ["a", "Ġ", "1", "2"]), ("gpt-2", ["a", "Ġ12"])])

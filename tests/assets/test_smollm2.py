@@ -124,6 +124,11 @@ def test_a_system_prompt_of_the_callers_own_gets_the_tools(ours: Template) -> No
     assert prompt.count("# Tools") == 1
 
 
+def test_a_call_without_words_opens_the_turn(ours: Template) -> None:
+    call = ToolCall(id="c", name="add", arguments={})
+    assert "<|im_start|>assistant\n<tool_call>\n{" in render(ours, [Message("assistant", tool_calls=(call,))], [TOOL])
+
+
 def test_arguments_that_are_no_object_are_written_as_they_are(ours: Template) -> None:
     call = ToolCall(id="c", name="add", arguments='{"a": ')
     assert '{"name": "add", "arguments": {"a": }\n' in render(ours, [Message("assistant", tool_calls=(call,))], [TOOL])

@@ -13,13 +13,16 @@ from tests.laws.record import Record, as_recorded, exact, logprobs, sampled
 from tests.stage.stage import Stage
 
 
-async def check_all(agent: Agent) -> None:
+HONEST = {ForkReason.NEW_CONVERSATION, ForkReason.BRANCHED, ForkReason.RESAMPLED}
+"""Forks of a caller that says nothing untrue."""
+
+
+async def check_laws(agent: Agent) -> None:
     for session in agent.sessions:
         record = Record(agent.stage, session)
         check_engine_truth(record)
         check_reach(record)
         check_forks_are_typed(record)
-        check_extensions(record, agent)
         await check_told(agent.stage, record)
         await check_samples(agent.stage, record)
     check_answers(agent)
@@ -102,16 +105,17 @@ def check_forks_are_typed(record: Record) -> None:
             assert call.after not in continued
         if call.fork is not None:
             assert call.fork.reason in set(ForkReason)
-            assert 0 <= call.fork.at < call.shared + len(call.messages)
+            assert 0 <= call.fork.at <= call.shared + len(call.messages)
         continued.add(call.after)
 
 
-def check_extensions(record: Record, agent: Agent) -> None:
+def check_extensions(agent: Agent) -> None:
     """A caller that goes on from a turn and has changed nothing is understood, and its tokens are continued."""
-    calls = {call.id: call for call in record.calls}
+    records = {session: Record(agent.stage, session) for session in agent.sessions}
     for heard in agent.heard:
-        if heard.session == record.session and heard.meant is not None:
-            call = calls[heard.call_id]
+        record = records[heard.session]
+        (call,) = (call for call in record.calls if call.id == heard.call_id)
+        if heard.meant is not None:
             assert call.after == heard.meant or _has_twin(record, heard.meant)
             assert call.parent == call.after or _cut_by_a_string(record, call)
 
@@ -133,6 +137,15 @@ def _cut_by_a_string(record: Record, call: Call) -> bool:
     """What a stop string leaves in the tokens is not in the message: no prompt can read right and hold it."""
     told = call.fork is not None and call.fork.reason == ForkReason.TEMPLATE_REWROTE_HISTORY
     return told and any(isinstance(turn.stop_reason, str) for turn in record.conversation(call))
+
+
+def check_honest_forks(agent: Agent) -> None:
+    """A caller that says nothing untrue is not told that it did."""
+    for session in agent.sessions:
+        record = Record(agent.stage, session)
+        assert all(
+            call.fork is None or call.fork.reason in HONEST or _cut_by_a_string(record, call) for call in record.calls
+        )
 
 
 async def check_told(stage: Stage, record: Record) -> None:

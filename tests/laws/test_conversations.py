@@ -2,25 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Callable, Sequence
 
 import hypothesis.strategies as st
+from hypothesis import given
 
 from stenograph.engine.script import Script
-from stenograph.store.store import Store
 from tests.laws import checks
-from tests.laws.actions import Action, anything
+from tests.laws.actions import Action, anything, friendly
 from tests.laws.agent import Agent
+from tests.laws.scripts import babble, scripts
 from tests.stage.models import Model
 from tests.stage.stage import Stage
+from tests.stage.stores import STORES, opened
 
-conversations = st.lists(anything, min_size=1, max_size=12)
+stores = st.sampled_from(STORES)
 
 
-async def rehearse(model: Model, script: Script, store: Store, actions: Sequence[Action]) -> Agent:
-    async with Stage(model, store, script) as stage:
-        agent = Agent(stage)
-        await agent.begin()
-        await agent.perform(actions)
-        await checks.check_all(agent)
-        return agent
+async def rehearse(
+    model: Model, script: Script, kind: str, actions: Sequence[Action], *more: Callable[[Agent], None]
+) -> None:
+    with opened(kind) as (store, load):
+        async with Stage(model, store, script, load=load) as stage:
+            agent = Agent(stage)
+            await agent.begin()
+            await agent.perform(actions)
+            await checks.check_laws(agent)
+            for check in more:
+                check(agent)
+
+
+@given(st.data(), stores, st.lists(anything, min_size=1, max_size=12))
+def test_every_law_holds_whatever_is_done(model: Model, data: st.DataObject, kind: str, actions: list[Action]) -> None:
+    script = data.draw(scripts(model))
+    asyncio.run(rehearse(model, script, kind, actions, checks.check_extensions))
+
+
+@given(st.data(), stores, st.lists(friendly, min_size=1, max_size=12))
+def test_who_changes_nothing_is_continued(model: Model, data: st.DataObject, kind: str, actions: list[Action]) -> None:
+    script = data.draw(scripts(model))
+    asyncio.run(rehearse(model, script, kind, actions, checks.check_extensions, checks.check_honest_forks))
+
+
+@given(st.data(), stores, st.lists(anything, min_size=1, max_size=12))
+def test_ids_need_not_mean_anything(model: Model, data: st.DataObject, kind: str, actions: list[Action]) -> None:
+    """Control tokens in the middle of a reply, halves of characters: what a prompt can't continue forks, and says so."""
+    script = data.draw(babble(model))
+    asyncio.run(rehearse(model, script, kind, actions))

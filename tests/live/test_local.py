@@ -14,6 +14,7 @@ import msgspec
 import pytest
 import pytest_asyncio
 
+from stenograph.assets.gguf import metadata
 from stenograph.assets.load import gguf_file, load_model_files, load_tokenizer
 from stenograph.core import Delta, EngineInfo, Finish, Request
 from stenograph.engine.http import Http
@@ -112,6 +113,19 @@ async def test_it_says_what_it_is(local: Local) -> None:
     assert (local.info.model, local.info.logprob_kind, local.info.max_model_len) == ("smollm2", "raw", 4096)
     assert local.info.vocab_size == local.tokenizer.vocab_size == 49152
     assert await local.engine.healthy()
+
+
+async def test_every_slot_holds_the_whole_context(local: Local) -> None:
+    assert local.engine._server
+    properties = json.loads(await local.engine._server.http.get("/props"))
+    assert properties["default_generation_settings"]["n_ctx"] == local.info.max_model_len
+    assert properties["total_slots"] == 8
+
+
+async def test_our_reader_of_the_file_agrees_with_the_reference() -> None:
+    reference = pytest.importorskip("gguf").GGUFReader(gguf_file("smollm2")).fields
+    ours = metadata(gguf_file("smollm2")).metadata
+    assert ours == {key: field.contents() for key, field in reference.items() if not key.startswith("GGUF.")}
 
 
 async def test_the_tokenizer_of_the_file_is_the_servers_own(talkative: Http, tokenizer: Tokenizer) -> None:

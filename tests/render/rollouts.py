@@ -7,7 +7,6 @@ the template alone: its render of the conversation is laid beside the text of th
 from __future__ import annotations
 
 import datetime
-import json
 import random
 import re
 from collections.abc import Mapping, Sequence
@@ -16,14 +15,14 @@ from pathlib import Path
 import numpy as np
 
 from stenograph.assets.load import load_model_files, load_tokenizer
-from stenograph.core import JSON, Call, Conversation, Finish, Fork, Ids, Message, Part, Sampling, Turn
+from stenograph.core import JSON, Call, Conversation, Finish, Fork, Ids, Message, Part, Sampling, ToolCall, Turn
 from stenograph.render.grammar import Parsers
-from stenograph.render.marks import ANYTHING
 from stenograph.render.family import Family
 from stenograph.render.prompting import Prompt, Prompting, Replied
 from stenograph.render.renderer import Renderer
 from stenograph.render.template import Template, as_template_sees
 from stenograph.render.tokenizer import Tokenizer
+from stenograph.render.writing import ReplyWriter
 from stenograph.session.fork import fork_of
 from stenograph.session.match import Chained, Match, chained, match
 from stenograph.session.restore import restored
@@ -74,6 +73,7 @@ class Rollout:
         """By turn, the reason; '' where there is none."""
         self.family: Family = renderer.family(Conversation((), (TOOL,)))
         """How the model writes: models with a second template write by that one."""
+        self._writer = ReplyWriter(self.family, renderer.eos)
         self._random = random.Random(seed)
         self._verbatim = verbatim
         self._strict = strict
@@ -192,47 +192,9 @@ class Rollout:
         return ids
 
     def written(self, prompt: Prompt, says: str | None, thinks: str | None, calls: Calls, close: str | None) -> str:
-        grammar, spell = self.family.grammar, self.family.vocabulary.coding.spell
-        text = ""
-        if grammar.think is not None and (thinks is not None or prompt.thinking):
-            opening, closing = map(spell, grammar.think)
-            text += ("" if prompt.thinking else f"{opening}\n") + f"{thinks or ''}\n{closing}"
-            text += "" if closing.startswith("<|end|>") else "\n\n"
-        if says is not None:
-            text += spell(grammar.content_opening) + says
-        if calls:
-            text += self._written_calls(calls)
-        return text + (self.close(bool(calls)) if close is None else close)
-
-    def close(self, called: bool) -> str:
-        """How the model ends: as its family does, which is not always as the template repeats it."""
-        form = self.family.grammar.call
-        if called and form is not None and form.turn_close:
-            return self.family.vocabulary.coding.spell(form.turn_close)
-        closes = [self.renderer.tokenizer.text_of(id) for id in sorted(self.renderer.stop_ids)]
-        preferred = ("<|observation|>",) if called else ("<|return|>", "<|user|>", "<|im_end|>", "<|end|>")
-        return next((word for word in preferred if word in closes), closes[0] if closes else "")
-
-    def _written_calls(self, calls: Calls) -> str:
-        form, spell = self.family.grammar.call, self.family.vocabulary.coding.spell
-        assert form is not None
-        bodies, ids = [], [f"zzzzzzzz{place}" for place in range(len(calls))]
-        for place, (name, arguments) in enumerate(calls):
-            if form.kind == "object":
-                named = {form.name_key: name, form.arguments_key: arguments}
-                bodies.append(json.dumps(named | ({form.id_key: ids[place]} if form.id_key else {})))
-            elif form.kind == "named":
-                spelled = f"functions.{name}:{place}" if form.by_id else name
-                bodies.append(spelled + spell(form.between).replace(ANYTHING, ids[place]) + json.dumps(arguments))
-            else:
-                before, between, behind = map(spell, form.param)
-                values = {
-                    key: value if isinstance(value, str) else json.dumps(value) for key, value in arguments.items()
-                }
-                pairs = [before + key + between + value + behind for key, value in values.items()]
-                bodies.append(name + spell(form.between) + "".join(pairs))
-        listed = "[" + ", ".join(bodies) + "]" if form.id_key else spell(form.again).join(bodies)
-        return spell(form.opening) + listed + spell(form.closing)
+        """`calls` get ids of their own as they are written."""
+        made = tuple(ToolCall("", name, arguments) for name, arguments in calls)
+        return self._writer.write(Message("assistant", says, thinks, made), thinking=prompt.thinking, close=close)
 
     # -- what has to hold ----------------------------------------------------------------------------------
 
@@ -244,24 +206,10 @@ class Rollout:
         assert [(call.name, call.arguments) for call in reply.tool_calls] == [tuple(call) for call in calls]
 
     def _check_prompt(self, whole: Conversation, kept: list[Turn], prompt: Prompt) -> None:
-        """Law 9. Contexts have to stand in the template's render, one behind the other and in the order of the path;
-        between them the render has to say what was sampled there."""
-        if self._verbatim:
-            return
-        render, spell = self.template_render(whole), self.renderer.tokenizer.decode
-        contexts = [squeezed(spell(turn.call.context.tolist())) for turn in kept]
-        contexts.append(squeezed(spell(prompt.context.tolist())))
-        assert render.startswith(contexts[0]), (
-            f"the prompt begins otherwise: {contexts[0][-200:]!r} in {render[:400]!r}"
-        )
-        position = len(contexts[0])
-        for turn, context in zip(kept, contexts[1:], strict=True):
-            at = render.find(context, position)
-            assert at >= 0, f"not in the template's render: {context!r}"
-            wanted, written = loose(spell(turn.sampled.tolist())), loose(render[position:at])
-            assert written == wanted, f"the template writes {written!r} where {wanted!r} was sampled"
-            position = at + len(context)
-        assert position == len(render), f"the prompt ends before {render[position:]!r}"
+        if not self._verbatim:
+            spell = self.renderer.tokenizer.decode
+            contexts = [spell(context.tolist()) for context in (*(turn.call.context for turn in kept), prompt.context)]
+            check_reads_right(self.template_render(whole), contexts, [spell(turn.sampled.tolist()) for turn in kept])
 
     def template_render(self, whole: Conversation) -> str:
         family = self.renderer.family(whole)
@@ -273,6 +221,21 @@ class Rollout:
         generate = whole.messages[-1].role != "assistant"
         text = family.template.render(messages, tools, whole.template_arguments, generate=generate, now=NOW)
         return squeezed(literals.unmask(text))
+
+
+def check_reads_right(render: str, contexts: Sequence[str], said: Sequence[str]) -> None:
+    """Law 9. Contexts have to stand in the template's `render`, one behind the other and in the order of the path;
+    between them the render has to say what was sampled there."""
+    first, *later = map(squeezed, contexts)
+    assert render.startswith(first), f"the prompt begins otherwise: {first[-200:]!r} in {render[:400]!r}"
+    position = len(first)
+    for text, context in zip(said, later, strict=True):
+        at = render.find(context, position)
+        assert at >= 0, f"not in the template's render: {context!r}"
+        wanted, written = loose(text), loose(render[position:at])
+        assert written == wanted, f"the template writes {written!r} where {wanted!r} was sampled"
+        position = at + len(context)
+    assert position == len(render), f"the prompt ends before {render[position:]!r}"
 
 
 def squeezed(text: str) -> str:

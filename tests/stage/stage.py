@@ -22,6 +22,7 @@ from stenograph.session.tree import Tree
 from stenograph.store.store import Record, Store, StoredSession, TurnsCommitted
 from stenograph.turn import House
 from tests.stage.models import Model
+from tests.stage.stores import Load
 from tests.stage.talk import Answer, heard
 from tests.stage.witness import Witness
 
@@ -108,12 +109,15 @@ class Shaky:
 
 
 class Stage(Gateway):
-    def __init__(self, model: Model, store: Store, script: Script | None = None, **options: Any) -> None:
+    def __init__(
+        self, model: Model, store: Store, script: Script | None = None, *, load: Load | None = None, **options: Any
+    ) -> None:
+        """`load`: how the record is read by somebody else."""
         self.watched = Watched(script or Script(), model.tokenizer)
         self.shaky = Shaky(store)
         self._model = model
         super().__init__(engine=self.watched, **{"grace": 0.0, **options})
-        self.witness = Witness(self.app, self.shaky.load)
+        self.witness = Witness(self.app, load or store.load)
         self.http = httpx2.AsyncClient(transport=InProcess(self.witness), base_url=HERE, timeout=None)
 
     async def _furnished(self) -> House:

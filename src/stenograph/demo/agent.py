@@ -23,20 +23,19 @@ ADD = {
         "parameters": {
             "type": "object",
             "properties": {"a": {"type": "number"}, "b": {"type": "number"}},
-            "required": ["a", "b"],
         },
     },
 }
 EXAMPLES = ((12, 30), (7, 25), (41, 16))
 """Worked out before the first question. The model is small: with fewer of them it never calls the tool."""
-TRIES = 4
-"""Turns at a sum before the next one."""
+TURNS = 3
+"""At a question, before the next one."""
 MAX_TOKENS = 48
 TEMPERATURE = 0.7
 
 
 class Agent:
-    """Asks for one thing after the other, runs the tool when the model calls it, and says so when an answer is wrong."""
+    """Puts questions to the model, runs the tool when it calls it, and says so when an answer is wrong."""
 
     def __init__(self, client: AsyncOpenAI, model: str, on_answer: Callable[[ChatCompletion], None]) -> None:
         self.client = client
@@ -47,8 +46,8 @@ class Agent:
             self.messages += worked_out(f"example{place}", a, b)
 
     async def solve(self, a: int, b: int) -> bool:
-        self.tell(f"What is {a} + {b}?")
-        for _ in range(TRIES):
+        self.tell(question(a, b))
+        for _ in range(TURNS):
             message = await self.ask()
             self.remember(message)
             if message.tool_calls:
@@ -56,7 +55,7 @@ class Agent:
             elif str(a + b) in re.findall(r"\d+", message.content or ""):
                 return True
             else:
-                self.tell("That is not right. Answer with the help of the function add.")
+                self.tell(f"That is not right. {question(a, b)}")
         return False
 
     async def ask(self) -> ChatCompletionMessage:
@@ -78,14 +77,18 @@ class Agent:
         self.messages.append({"role": "user", "content": text})
 
 
+def question(a: int, b: int) -> str:
+    return f"What is {a} + {b}?"
+
+
 def worked_out(id: str, a: int, b: int) -> list[dict[str, Any]]:
     """What a good answer looks like, from the question to the end."""
     function = {"name": "add", "arguments": json.dumps({"a": a, "b": b})}
     return [
-        {"role": "user", "content": f"What is {a} + {b}?"},
+        {"role": "user", "content": question(a, b)},
         {"role": "assistant", "tool_calls": [{"id": id, "type": "function", "function": function}]},
         {"role": "tool", "tool_call_id": id, "content": str(a + b)},
-        {"role": "assistant", "content": f"{a} + {b} is {a + b}."},
+        {"role": "assistant", "content": f"{a + b}."},
     ]
 
 

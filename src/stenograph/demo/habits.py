@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from typing import TYPE_CHECKING, Any
 
 from stenograph.demo.agent import MAX_TOKENS, Agent
@@ -22,8 +21,8 @@ class Streaming(Agent):
         from openai.lib.streaming.chat import ChatCompletionStreamState
 
         state: ChatCompletionStreamState[None] = ChatCompletionStreamState()
-        with_usage = {"stream": True, "stream_options": {"include_usage": True}}
-        async for chunk in await self.client.chat.completions.create(**self.request(), **with_usage, **options):
+        asked = {**self.request(), **options, "stream_options": {"include_usage": True}}
+        async for chunk in await self.client.chat.completions.create(stream=True, **asked):
             state.handle_chunk(chunk)
         self.on_answer(state.current_completion_snapshot)
         return state.current_completion_snapshot
@@ -42,15 +41,14 @@ class Tidy(Agent):
 
 
 class Doubtful(Agent):
-    """Asks its first question twice, and goes on with the second answer."""
+    """Asks back after an answer, and then goes on as if it had not."""
 
-    sure = False
-
-    async def ask(self) -> ChatCompletionMessage:
-        if not self.sure:
-            self.sure = True
-            await super().ask()
-        return await super().ask()
+    async def solve(self, a: int, b: int) -> bool:
+        right = await super().solve(a, b)
+        self.tell("Are you sure?")
+        await self.ask()
+        self.messages.pop()
+        return right
 
 
 class Choosy(Agent):
@@ -63,16 +61,11 @@ class Choosy(Agent):
 
 
 class Hasty(Agent):
-    """Allows its first answer too few tokens."""
-
-    hurried = False
+    """Allows too few tokens at first, and asks again with more when it sees that the answer is cut off."""
 
     async def ask(self) -> ChatCompletionMessage:
-        if self.hurried:
-            return await super().ask()
-        self.hurried = True
-        completion = await self.complete(max_tokens=CUT)
-        return completion.choices[0].message
+        first = (await self.complete(max_tokens=CUT)).choices[0]
+        return await super().ask() if first.finish_reason == "length" else first.message
 
 
 class Forgetful(Agent):
@@ -86,13 +79,12 @@ class Forgetful(Agent):
 
 
 class Terse(Agent):
-    """Keeps only the last number of an answer."""
+    """Drops the full stop from an answer."""
 
     def remember(self, message: ChatCompletionMessage) -> None:
         super().remember(message)
-        numbers = re.findall(r"\d+", message.content or "")
-        if numbers and not message.tool_calls:
-            self.messages[-1]["content"] = f"{numbers[-1]}."
+        if message.content is not None:
+            self.messages[-1]["content"] = message.content.rstrip(".")
 
 
 def _compact(arguments: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import inspect
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -35,8 +36,8 @@ class Played(Value):
 async def play(gateway: Gateway, store: Path, rollouts: int, progress: Progress) -> Played:
     answered: dict[str, bool] = {}
     sessions = [
-        (name, gateway.session(group=GROUP, group_size=rollouts, metadata={"agent": name}))
-        for name in itertools.islice(itertools.cycle(HABITS), rollouts)
+        (name, gateway.session(f"{name}-{number}", group=GROUP, group_size=rollouts, metadata=_described(name)))
+        for number, name in enumerate(itertools.islice(itertools.cycle(HABITS), rollouts), start=1)
     ]
     with SqliteReader(store) as disk:
         tasks = [
@@ -50,6 +51,11 @@ async def play(gateway: Gateway, store: Path, rollouts: int, progress: Progress)
         finally:
             await _ended(tasks)
     return Played(tuple(session.record() for _, session in sessions), answered)
+
+
+def _described(name: str) -> dict[str, str | None]:
+    """For people who look at the samples."""
+    return {"agent": name, "habit": inspect.getdoc(HABITS[name])}
 
 
 async def _ended(tasks: Sequence[asyncio.Future[None]]) -> None:

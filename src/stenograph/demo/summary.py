@@ -57,7 +57,8 @@ def _files(folder: Folder) -> Iterator[str]:
     width = max(len(str(path)) for path in (folder.report, folder.samples, folder.store, folder.log))
     yield f"  {folder.report!s:<{width}}  for people: open {folder.report.resolve().as_uri()} in a browser"
     yield f"  {folder.samples!s:<{width}}  for trainers: one sample a line"
-    yield f"  {folder.store!s:<{width}}  the record: {_command()} export --store {shlex.quote(str(folder.store))} --format jsonl"
+    export = f"{_command()} export --store {shlex.quote(str(folder.store))} --format jsonl"
+    yield f"  {folder.store!s:<{width}}  the record: {export}"
     yield f"  {folder.log!s:<{width}}  the engine's own log of every prompt and token"
 
 

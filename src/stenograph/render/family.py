@@ -8,9 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 
 from stenograph.core import JSON, Conversation, Message, Value
 from stenograph.render.calls import Schemas
+from stenograph.render.closes import Closes, closes
 from stenograph.render.coded import Coding
 from stenograph.render.grammar import Parsers, chosen
-from stenograph.render.learn import closes, learn
+from stenograph.render.learn import learn
 from stenograph.render.literal import Literals
 from stenograph.render.reply import ReplyReader
 from stenograph.render.standin import Masker
@@ -44,8 +45,11 @@ class Family:
     def stop_ids(self) -> frozenset[int]:
         """The closes that the template itself writes behind an assistant turn."""
         coding = self.vocabulary.coding
-        chars = closes(self.template, coding, self.grammar)
-        return frozenset(self.vocabulary.tokenizer.added[coding.spell(char)] for char in chars)
+        return frozenset(self.vocabulary.tokenizer.added[coding.spell(char)] for char in self.closes.all)
+
+    @functools.cached_property
+    def closes(self) -> Closes:
+        return closes(self.template, self.vocabulary.coding, self.grammar)
 
     @property
     def stop_strings(self) -> tuple[str, ...]:

@@ -121,29 +121,6 @@ def _text_close(learner: Learner) -> str:
     return shared if len(shared) >= SHORTEST_CLOSE and not set(shared) & learner.special else ""
 
 
-def closes(template: Template, coding: Coding, grammar: Grammar) -> frozenset[str]:
-    """The control tokens, as coded characters, at which a model has to be stopped: what the template writes behind an
-    answer that is answered, behind one that is the last, behind calls. It is not always the tokenizer's `eos_token`."""
-    learner = Learner(template, coding, grammar.style)
-    inside = {*(grammar.think or ()), grammar.content_opening}
-    found = []
-    for tail in ((ASKED,), ()):
-        region = learner.region(reply(says=True), tail)
-        found.append(_first_special(region.partition(SAYS)[2] if region else "", coding, inside))
-    if grammar.call is not None:
-        region = learner.region(reply(calls=1), (returned(0),), tools=True) or ""
-        behind = region.partition(KEYS[1])[2].partition("zqreturned")[0]
-        inside |= {grammar.call.closing, grammar.call.after_mark}
-        found.append(grammar.call.turn_close or _first_special(behind, coding, inside))
-    return frozenset(filter(None, found))
-
-
-def _first_special(text: str, coding: Coding, inside: set[str]) -> str:
-    """The first one that does not belong to what a reply itself is written with."""
-    own = set("".join(inside))
-    return next((char for char in text if char in coding.special and char not in own), "")
-
-
 # -------------------------------------------------------------------------------------------------------- reasoning
 
 

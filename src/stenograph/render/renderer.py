@@ -35,6 +35,8 @@ class Renderer:
         self._plain = Family(vocabulary, template, parsers)
         self._with_tools = Family(vocabulary, tool_template, parsers) if tool_template is not None else self._plain
         self._arguments = arguments
+        self.eos = eos_token or ""
+        """The tokenizer's own end; '' where it has none."""
         ends = {tokenizer.added[eos_token]} if eos_token in tokenizer.added else set()
         self.stop_ids: frozenset[int] = self._plain.stop_ids | self._with_tools.stop_ids | ends
         """At which a model has to be stopped: the template's own closes of a turn, and the tokenizer's end."""

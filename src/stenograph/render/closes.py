@@ -1,0 +1,46 @@
+"""At which control tokens a model has to be stopped: the closes of a turn that its template writes itself."""
+
+from __future__ import annotations
+
+from stenograph.core import Value
+from stenograph.render.coded import Coding
+from stenograph.render.grammar import CallForm, Grammar
+from stenograph.render.learn import ASKED, KEYS, SAYS, Learner, reply, returned
+from stenograph.render.template import Template
+
+
+class Closes(Value):
+    """As coded characters; '' where there is none. They are not always the tokenizer's `eos_token`."""
+
+    last: str
+    """Behind an answer that is the last message."""
+    answered: str
+    """Behind one that a user has answered."""
+    called: str
+    """Behind calls."""
+
+    @property
+    def all(self) -> frozenset[str]:
+        return frozenset(filter(None, (self.last, self.answered, self.called)))
+
+
+def closes(template: Template, coding: Coding, grammar: Grammar) -> Closes:
+    learner = Learner(template, coding, grammar.style)
+    inside = {*(grammar.think or ()), grammar.content_opening}
+    answers = (learner.region(reply(says=True), tail) for tail in ((), (ASKED,)))
+    last, answered = (_first_special((region or "").partition(SAYS)[2], coding, inside) for region in answers)
+    return Closes(last, answered, _close_of_calls(learner, coding, grammar.call, inside))
+
+
+def _close_of_calls(learner: Learner, coding: Coding, call: CallForm | None, inside: set[str]) -> str:
+    if call is None or call.turn_close:
+        return call.turn_close if call else ""
+    region = learner.region(reply(calls=1), (returned(0),), tools=True) or ""
+    behind = region.partition(KEYS[1])[2].partition("zqreturned")[0]
+    return _first_special(behind, coding, inside | {call.closing, call.after_mark})
+
+
+def _first_special(text: str, coding: Coding, inside: set[str]) -> str:
+    """The first one that does not belong to what a reply itself is written with."""
+    own = set("".join(inside))
+    return next((char for char in text if char in coding.special and char not in own), "")
