@@ -26,11 +26,13 @@ from stenograph.core import (
     Call,
     CallDelta,
     Closed,
+    Conversation,
     Done,
     EngineInfo,
     Event,
     Fork,
     Ids,
+    Message,
     Note,
     Opened,
     Part,
@@ -98,6 +100,8 @@ class Pending(Value):
     ticket: Ticket
     asked: Chained
     matched: Match
+    new_messages: tuple[Message, ...]
+    """Behind what is matched, as they were rendered: results answer calls by the ids on record."""
     prompt: Prompt
     parent: str | None
     settled: Sampling
@@ -164,7 +168,9 @@ def prepare(house: House, session: LiveSession, ask: Ask, ticket: Ticket) -> Pen
     budget = check_budget(session.facts.budget, session.tree)
     asked = chained(house.renderer.relevant(ask.conversation))
     matched = match(session.tree, asked)
-    prompt, parent = _render(house, session, asked, matched)
+    strict = (session.facts.reasoning or house.reasoning) == "strict"
+    whole = restored(session.tree, asked.conversation, matched, strict=strict)
+    prompt, parent = _render(house, session, asked, matched, whole)
     ids = _path_ids(session, parent, prompt.context)
     sampling, forced = overlaid(ask, ticket.defaults, ticket.force)
     check_supported(sampling, ask.top_logprobs, house.info)
@@ -175,6 +181,7 @@ def prepare(house: House, session: LiveSession, ask: Ask, ticket: Ticket) -> Pen
         ticket=ticket,
         asked=asked,
         matched=matched,
+        new_messages=whole.messages[matched.shared :],
         prompt=prompt,
         parent=parent,
         settled=sampling,
@@ -192,12 +199,13 @@ def prepare(house: House, session: LiveSession, ask: Ask, ticket: Ticket) -> Pen
     )
 
 
-def _render(house: House, session: LiveSession, asked: Chained, matched: Match) -> tuple[Prompt, str | None]:
+def _render(
+    house: House, session: LiveSession, asked: Chained, matched: Match, whole: Conversation
+) -> tuple[Prompt, str | None]:
     facts, tree = session.facts, session.tree
-    strict = (facts.reasoning or house.reasoning) == "strict"
     path = [Replied(turn, turn.call.reply_index) for turn in tree.path(matched.anchor)]
     prompt = house.renderer.prompt(
-        restored(tree, asked.conversation, matched, strict=strict),
+        whole,
         path,
         sampled=frozenset(turn.call.reply_index for turn in tree.conversation(matched.after)),
         key=f"{asked.tools_hash} {asked.arguments_hash}",
@@ -270,7 +278,7 @@ def _call(house: House, session: LiveSession, pending: Pending, tally: Tally, fo
         text_chars=prompt.text_chars,
         text_hash=prompt.text_hash,
         inert=prompt.inert and before,
-        messages=ask.conversation.messages[matched.shared :],
+        messages=pending.new_messages,
         tools_hash=asked.tools_hash,
         arguments_hash=asked.arguments_hash,
         protocol=ask.protocol,

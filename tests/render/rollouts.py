@@ -150,7 +150,7 @@ class Rollout:
             text_chars=prompt.text_chars,
             text_hash=prompt.text_hash,
             inert=prompt.inert and (kept[-1].call.inert if kept else True),
-            messages=asked.conversation.messages[matched.shared :],
+            messages=whole.messages[matched.shared :],
             tools_hash=asked.tools_hash,
             arguments_hash=asked.arguments_hash,
             protocol="chat",

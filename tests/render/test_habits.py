@@ -104,6 +104,18 @@ def rewritten_arguments(rollout: Rollout) -> None:
     rollout.ask(messages, [TOOL], says="Done.")
 
 
+def renamed_calls(rollout: Rollout) -> None:
+    """The agent gives calls ids of its own, and answers them by those."""
+    messages = [user("Find")]
+    for number in range(3):
+        reply = rollout.ask(messages, [TOOL], calls=[("look", {"q": f"cats {number}"})])
+        [call] = reply.tool_calls
+        mine = msgspec.structs.replace(call, id=f"myownid0{number}")
+        messages += [msgspec.structs.replace(reply, tool_calls=(mine,))]
+        messages += [Message("tool", "found it", tool_call_id=mine.id, name=mine.name)]
+    rollout.ask(messages, [TOOL], says="Done.")
+
+
 def literal_markers(rollout: Rollout) -> None:
     """The same with markers in every text as with harmless words, down to the count of control tokens."""
     markers = " ".join(sorted(word for word in rollout.renderer.tokenizer.added if word.strip())[:12])
@@ -128,9 +140,10 @@ HABITS: dict[str, Habit] = {
     "reasoned_tool_loop": reasoned_tool_loop,
     "parallel_calls": parallel_calls,
     "rewritten_arguments": rewritten_arguments,
+    "renamed_calls": renamed_calls,
     "literal_markers": literal_markers,
 }
-CALLS = {"tool_loop", "reasoned_tool_loop", "parallel_calls", "rewritten_arguments"}
+CALLS = {"tool_loop", "reasoned_tool_loop", "parallel_calls", "rewritten_arguments", "renamed_calls"}
 
 NO_CALLS = {"gemma3", "smollm3"}
 """Their templates write no tool calls: there is no form in which the model could be shown its own."""

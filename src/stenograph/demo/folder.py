@@ -41,6 +41,8 @@ def prepared(root: Path) -> Folder:
             raise ConfigError(f"--out {root}: it holds something that is not of a demo; name an empty or a new folder")
         (root / MARKER).touch()
         _clear(folder)
+    except FileExistsError as error:
+        raise ConfigError(f"--out {root}: it is a file, not a folder") from error
     except OSError as error:
         raise ConfigError(f"--out {root}: {error.strerror}") from error
     return folder
