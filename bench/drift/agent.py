@@ -22,10 +22,10 @@ class GaveUp(Exception):
 
 
 class Agent:
-    def __init__(self, way: Way, model: Model, dice: random.Random, *, calls_tools: bool) -> None:
+    def __init__(self, way: Way, model: Model, dice: random.Random) -> None:
         self.dice = dice
-        self.calls_tools = calls_tools
-        """Whether this family's template writes calls at all."""
+        self.calls_tools = model.voice.calls_tools
+        self.markers = model.voice.markers
         self.messages: list[Said] = []
         self.calls = 0
         self.failures: list[Refused] = []

@@ -157,7 +157,7 @@ async def call_repeated(agent: Agent) -> None:
 async def too_long_then_trimmed(agent: Agent) -> None:
     agent.hear(user(agent.text()))
     await agent.converse(1)
-    await agent.ask_too_much([*agent.messages[:-1], user(f"{agent.text()} " * CONTEXT)])
+    await agent.ask_too_much([*agent.messages[:-1], user(words.text(agent.dice, CONTEXT, CONTEXT))])
     await agent.converse(2)
 
 

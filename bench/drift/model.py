@@ -17,7 +17,7 @@ from stenograph.core import JSON, Conversation, EngineFinish, Message, ToolCall,
 from stenograph.render.renderer import Renderer
 from stenograph.render.writing import ReplyWriter
 
-CONTEXT = 6144
+CONTEXT = 4096
 """Tokens."""
 PIECE = 9
 """Characters that a token is cut from at most, so that long words are never one token."""
@@ -66,12 +66,11 @@ class Voice:
         self.family = renderer.family(Conversation((), tuple(tools)))
         self.tokenizer = renderer.tokenizer
         self._writer = ReplyWriter(self.family, renderer.eos)
-        words = sorted((word for word in renderer.tokenizer.added if word.strip()), key=len, reverse=True)
-        self._markers = re.compile("(" + "|".join(map(re.escape, words)) + ")")
-
-    @property
-    def calls_tools(self) -> bool:
-        return self.family.grammar.call is not None
+        self.calls_tools = self.family.grammar.call is not None
+        """Whether the family's template writes calls at all."""
+        self.markers = sorted(renderer.tokenizer.markers)
+        longest_first = sorted(self.markers, key=len, reverse=True)
+        self._finder = re.compile("(" + "|".join(map(re.escape, longest_first)) + ")")
 
     def ids(self, line: Line, prompt: Sequence[int], dice: random.Random) -> tuple[list[int], EngineFinish]:
         thinking = self.family.opens_thinking(self.tokenizer.decode(prompt[-SEEN:]))
@@ -83,7 +82,7 @@ class Voice:
     def _pieces(self, text: str, spelling: Spelling, dice: random.Random) -> Iterator[list[int]]:
         """Markers as the tokens they are; what stands between them is cut at random, and each piece encoded alone."""
         encode = self.family.vocabulary.literals.encode_behind
-        for place, piece in enumerate(self._markers.split(text)):
+        for place, piece in enumerate(self._finder.split(text)):
             if place % 2:
                 yield [self.tokenizer.added[piece]]
                 continue
@@ -106,7 +105,7 @@ class Model:
         self.log: list[Generated] = []
         self.lines: dict[int, tuple[Line, ...]] = {}
         """What to say to each of the agent's calls, by its number: a line a choice."""
-        self._voice = voice
+        self.voice = voice
         self._seed = seed
         self._sampled = 0
 
@@ -123,7 +122,7 @@ class Model:
 
     def _spoken(self, prompt: Sequence[int], number: int, tries: int, choice: int) -> Spoken:
         dice = random.Random(f"{self._seed}, call {number}, try {tries}, choice {choice}")
-        ids, finish = self._voice.ids(self.lines[number][choice], prompt, dice)
+        ids, finish = self.voice.ids(self.lines[number][choice], prompt, dice)
         logprobs = tuple(-STEP * (self._sampled + place + 1) for place in range(len(ids)))
         self._sampled += len(ids)
         return Spoken(tuple(ids), logprobs, finish)

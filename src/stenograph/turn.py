@@ -167,8 +167,8 @@ def prepare(house: House, session: LiveSession, ask: Ask, ticket: Ticket) -> Pen
     check_open(session.facts)
     budget = check_budget(session.facts.budget, session.tree)
     asked = chained(house.renderer.relevant(ask.conversation))
-    matched = match(session.tree, asked)
     strict = (session.facts.reasoning or house.reasoning) == "strict"
+    matched = match(session.tree, asked, strict=strict)
     whole = restored(session.tree, asked.conversation, matched, strict=strict)
     prompt, parent = _render(house, session, asked, matched, whole)
     ids = _path_ids(session, parent, prompt.context)

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+pytest.register_assert_rewrite("tests.field.play", "tests.field.verdict")
+
 from tests.field.families import NAMES
 from tests.stage import models
 

@@ -5,8 +5,8 @@ Only that. Wherever nothing stands here, a conversation is one sample, and a ref
 
 from __future__ import annotations
 
-from stenograph.core import Conversation
-from tests.render.rollouts import TOOL
+from stenograph.core import Conversation, Message
+from tests.render.rollouts import NOW, TOOL
 from tests.stage.models import ALWAYS, Model
 
 NAMES = (
@@ -61,6 +61,13 @@ REFUSED: dict[tuple[str, str], str] = {
 def rewritten(model: Model, kind: str, history: str = "template") -> str:
     """The fork with which such a conversation goes on; '' where it extends."""
     return REWROTE if history == "template" and model.name in REWRITTEN[kind] else ""
+
+
+def opens_reasoning(model: Model) -> bool:
+    """Its prompt does so itself."""
+    asked = Conversation((Message("user", "Hello"),))
+    family = model.house.renderer.family(asked)
+    return family.opens_thinking(family.writer(asked, NOW).write(asked.messages))
 
 
 def reasons(model: Model) -> bool:

@@ -1,4 +1,4 @@
-"""The agent's side of a field test: conversations over the real OpenAI SDK, on the HTTP path, and the verdict on them."""
+"""The agent's side of a field test: conversations over the real OpenAI SDK, on the HTTP path, and what they leave."""
 
 from __future__ import annotations
 

@@ -40,6 +40,8 @@ class Line(Value):
     """The arguments of each call of the one tool."""
     close: str | None = None
     """What it ends with; None: as its family does."""
+    ids: tuple[int, ...] | None = None
+    """Instead of all that: these ids as they stand."""
 
 
 WHATEVER = Line("Fine.")
@@ -74,8 +76,9 @@ class Player(Watched):
                 if count == self.hold_behind:
                     self.gate.clear()
 
-    def ids_of(self, line: Line, *, thinking: bool = False) -> tuple[int, ...]:
-        return tuple(self._voice.spelled(self._written(line, thinking)))
+    def ids_of(self, line: Line, *, thinking: bool) -> tuple[int, ...]:
+        """`thinking`: the prompt has opened the reasoning."""
+        return line.ids or tuple(self._voice.spelled(self._written(line, thinking)))
 
     def _spelled(self, request: Request) -> tuple[int, ...]:
         line = self.lines.popleft() if self.lines else WHATEVER

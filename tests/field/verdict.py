@@ -29,7 +29,8 @@ def check_prompt(stage: FieldStage, record: Record, call: Call) -> None:
     """Law 9: what was sent reads as the template writes the conversation that the caller sent."""
     voice = Rollout(stage.renderer)
     conversation = voice.renderer.relevant(stage.asked[call.body_hash])
-    render = voice.template_render(_as_recorded(conversation, record, call))
+    strict = stage.settings.reasoning == "strict"
+    render = voice.template_render(_as_recorded(conversation, record, call, strict=strict))
     spell = voice.renderer.tokenizer.decode
     path = list(_path(record, call))
     contexts = [spell(one.context.tolist()) for one in (*(turn.call for turn in path), call)]
@@ -47,13 +48,14 @@ def _path(record: Record, call: Call) -> Iterator[Turn]:
         yield turn
 
 
-def _as_recorded(asked: Conversation, record: Record, call: Call) -> Conversation:
+def _as_recorded(asked: Conversation, record: Record, call: Call, *, strict: bool) -> Conversation:
     """With reasoning put back into the replies that the call follows; they are the ones that the caller sent."""
     messages = list(asked.messages)
     for turn in record.conversation(call):
         place = turn.call.reply_index
         assert _means(messages[place], turn.reply), (messages[place], turn.reply)
-        messages[place] = turn.reply
+        reasoning = messages[place].reasoning if strict else turn.reply.reasoning
+        messages[place] = msgspec.structs.replace(turn.reply, reasoning=reasoning)
     return msgspec.structs.replace(asked, messages=tuple(messages))
 
 

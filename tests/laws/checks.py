@@ -13,8 +13,8 @@ from tests.laws.record import Record, as_recorded, exact, logprobs, sampled
 from tests.stage.stage import Stage
 
 
-HONEST = {ForkReason.NEW_CONVERSATION, ForkReason.BRANCHED, ForkReason.RESAMPLED}
-"""Forks of a caller that says nothing untrue."""
+HONEST = {ForkReason.BRANCHED, ForkReason.RESAMPLED}
+"""How a conversation forks that goes on from one of its turns."""
 
 
 async def check_laws(agent: Agent) -> None:
@@ -110,14 +110,16 @@ def check_forks_are_typed(record: Record) -> None:
 
 
 def check_extensions(agent: Agent) -> None:
-    """A caller that goes on from a turn and has changed nothing is understood, and its tokens are continued."""
+    """A caller that goes on from a turn and has changed nothing is understood, its tokens are continued, and it is not
+    told that it changed something."""
     records = {session: Record(agent.stage, session) for session in agent.sessions}
     for heard in agent.heard:
-        record = records[heard.session]
-        (call,) = (call for call in record.calls if call.id == heard.call_id)
         if heard.meant is not None:
+            record = records[heard.session]
+            (call,) = (call for call in record.calls if call.id == heard.call_id)
             assert call.after == heard.meant or _has_twin(record, heard.meant)
             assert call.parent == call.after or _cut_by_a_string(record, call)
+            assert call.fork is None or call.fork.reason in HONEST or _cut_by_a_string(record, call)
 
 
 def _has_twin(record: Record, turn_id: str) -> bool:
@@ -137,15 +139,6 @@ def _cut_by_a_string(record: Record, call: Call) -> bool:
     """What a stop string leaves in the tokens is not in the message: no prompt can read right and hold it."""
     told = call.fork is not None and call.fork.reason == ForkReason.TEMPLATE_REWROTE_HISTORY
     return told and any(isinstance(turn.stop_reason, str) for turn in record.conversation(call))
-
-
-def check_honest_forks(agent: Agent) -> None:
-    """A caller that says nothing untrue is not told that it did."""
-    for session in agent.sessions:
-        record = Record(agent.stage, session)
-        assert all(
-            call.fork is None or call.fork.reason in HONEST or _cut_by_a_string(record, call) for call in record.calls
-        )
 
 
 async def check_told(stage: Stage, record: Record) -> None:

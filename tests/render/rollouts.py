@@ -96,7 +96,7 @@ class Rollout:
         """`close`: what the model ends with, '' nothing, None the template's own. `cut`: after so many tokens."""
         conversation = self.renderer.relevant(Conversation(tuple(messages), tuple(tools), dict(arguments)))
         asked = chained(conversation)
-        matched = match(self.tree, asked)
+        matched = match(self.tree, asked, strict=self._strict)
         whole = restored(self.tree, conversation, matched, strict=self._strict)
         path = [Replied(turn, turn.call.reply_index) for turn in self.tree.path(matched.anchor)]
         sampled = frozenset(turn.call.reply_index for turn in self.tree.conversation(matched.after))

@@ -84,7 +84,7 @@ class Terse(Agent):
     def remember(self, message: ChatCompletionMessage) -> None:
         super().remember(message)
         if message.content is not None:
-            self.messages[-1]["content"] = message.content.rstrip(".")
+            self.messages[-1]["content"] = message.content.strip().rstrip(".")
 
 
 def _compact(arguments: str) -> str:

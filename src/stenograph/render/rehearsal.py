@@ -7,32 +7,19 @@ from __future__ import annotations
 
 import datetime
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal, TypeAlias
 
 import msgspec
 import numpy as np
 
 from stenograph.core import JSON, Call, Conversation, Finish, Fork, Message, Part, Sampling, ToolCall, Turn, Value
-from stenograph.errors import TemplateRefused
 from stenograph.render.prompting import Prompt, Replied
 from stenograph.render.renderer import Renderer
 from stenograph.render.reply import ReplyReader
 from stenograph.render.writing import ReplyWriter
 
 NOW = datetime.datetime(2026, 1, 1, 12)
-TOOL: dict[str, JSON] = {
-    "type": "function",
-    "function": {
-        "name": "look",
-        "description": "Looks something up.",
-        "parameters": {
-            "type": "object",
-            "properties": {"query": {"type": "string", "description": "what to look for"}},
-            "required": ["query"],
-        },
-    },
-}
 
 
 class Reply(Value):
@@ -47,19 +34,27 @@ Step: TypeAlias = Literal["system", "user", "results"] | Reply
 """`results`: one for each call of the reply before."""
 
 
+class NotReadBack(Exception):
+    """A call that was written as the family writes it was not read as one."""
+
+
 class Setting(Value):
     history: Literal["template", "verbatim"] = "template"
     reasoning: Literal["restore", "strict"] = "restore"
 
 
 def rehearse(
-    renderer: Renderer, steps: Sequence[Step], *, tools: bool = False, setting: Setting | None = None
+    renderer: Renderer,
+    steps: Sequence[Step],
+    tools: Sequence[dict[str, JSON]],
+    arguments: Mapping[str, JSON],
+    setting: Setting,
 ) -> list[Fork | None]:
     """For each reply of the script, why its prompt did not go on where the one before it had ended.
 
     The agent is one like most: it sends back what was said, and not what was thought.
     """
-    rollout = _Rollout(renderer, (TOOL,) if tools else (), setting or Setting())
+    rollout = _Rollout(renderer, Conversation((), tuple(tools), dict(arguments)), setting)
     for step in steps:
         if isinstance(step, Reply):
             rollout.reply(step)
@@ -69,11 +64,13 @@ def rehearse(
 
 
 class _Rollout:
-    def __init__(self, renderer: Renderer, tools: tuple[dict[str, JSON], ...], setting: Setting) -> None:
+    def __init__(self, renderer: Renderer, opening: Conversation, setting: Setting) -> None:
+        """`opening`: no messages yet."""
         self.forks: list[Fork | None] = []
         self._renderer = renderer
-        self._writer = ReplyWriter(renderer.family(Conversation((), tools)), renderer.eos)
-        self._tools = tools
+        self._writer = ReplyWriter(renderer.family(opening), renderer.eos)
+        self._opening = renderer.relevant(opening)
+        self._key = repr((self._opening.tools, self._opening.template_arguments))
         self._setting = setting
         self._messages: list[Message] = []
         self._path: list[Replied] = []
@@ -90,15 +87,15 @@ class _Rollout:
             self._messages.append(Message("tool", f"Found {call.name}.", tool_call_id=call.id, name=call.name))
 
     def reply(self, wanted: Reply) -> None:
-        conversation = self._renderer.relevant(Conversation(tuple(self._messages), self._tools))
+        conversation = msgspec.structs.replace(self._opening, messages=tuple(self._messages))
         verbatim = self._setting.history == "verbatim"
         prompt = self._renderer.prompt(
-            conversation, self._path, sampled=frozenset(self._replies), key="", now=NOW, verbatim=verbatim
+            conversation, self._path, sampled=frozenset(self._replies), key=self._key, now=NOW, verbatim=verbatim
         )
         text = self._writer.write(_said(wanted, len(self._messages)), thinking=prompt.thinking)
         turn = self._turn(conversation, prompt, self._renderer.tokenizer.encode(text))
         if len(turn.reply.tool_calls) != wanted.calls:
-            raise TemplateRefused("calls are not read back as this family's template writes them")
+            raise NotReadBack(f"{wanted.calls} calls were written, {len(turn.reply.tool_calls)} read back")
         self.forks.append(prompt.fork)
         self._path = [*self._path[: prompt.kept], Replied(turn, len(self._messages))]
         self._replies.add(len(self._messages))
@@ -116,7 +113,7 @@ class _Rollout:
 
 
 def _said(wanted: Reply, place: int) -> Message:
-    calls = tuple(ToolCall("", "look", {"query": f"cats {number}"}) for number in range(wanted.calls))
+    calls = tuple(ToolCall("", "zqone", {"query": f"cats {number}"}) for number in range(wanted.calls))
     return Message(
         role="assistant",
         content=None if calls else f"Answer {place}.",

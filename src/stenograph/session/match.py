@@ -53,7 +53,8 @@ def chained(conversation: Conversation) -> Chained:
     )
 
 
-def match(tree: Tree, asked: Chained) -> Match:
+def match(tree: Tree, asked: Chained, *, strict: bool) -> Match:
+    """`strict`: reasoning that the caller did not send back is not put back, so there is nothing to note of it."""
     walked = _walk(tree, asked)
     after, ambiguous = _choose(walked.deepest, asked)
     anchor, _ = _choose([turn for turn in walked.anchors if turn is after] or walked.anchors, asked)
@@ -62,7 +63,7 @@ def match(tree: Tree, asked: Chained) -> Match:
         notes[NoteKind.AMBIGUOUS_MATCH] = Note(NoteKind.AMBIGUOUS_MATCH, f"several turns said this; {after.id} is taken")
     for turn in tree.conversation(after.id if after else None):
         message = asked.conversation.messages[turn.call.reply_index]
-        notes |= {note.kind: note for note in _tolerances(turn, message)}
+        notes |= {note.kind: note for note in _tolerances(turn, message, strict=strict)}
     return Match(
         after=after.id if after else None,
         shared=after.call.reply_index + 1 if after else 0,
@@ -113,9 +114,9 @@ def _reasoning_fits(turn: Turn, message: Message) -> bool:
     return message.reasoning is None or message.reasoning.strip() == (turn.reply.reasoning or "").strip()
 
 
-def _tolerances(turn: Turn, message: Message) -> list[Note]:
+def _tolerances(turn: Turn, message: Message, *, strict: bool) -> list[Note]:
     notes = []
-    if message.reasoning is None and (turn.reply.reasoning or "").strip():
+    if not strict and message.reasoning is None and (turn.reply.reasoning or "").strip():
         notes.append(Note(NoteKind.REASONING_RESTORED, f"of {turn.id}"))
     if (message.content or "") != (turn.reply.content or ""):
         notes.append(Note(NoteKind.WHITESPACE_IGNORED, f"around the text of {turn.id}"))
