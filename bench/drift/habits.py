@@ -113,8 +113,9 @@ async def tools_changed(agent: Agent) -> None:
 async def history_compacted(agent: Agent) -> None:
     agent.hear(system("Be brief."), user(agent.text()))
     await agent.converse(3)
-    latest = agent.messages[-2:] if agent.dice.random() < 0.5 else []
-    agent.messages = [system("Go on from the summary."), user(f"Summary: {agent.text()}"), *latest]
+    first = agent.dice.choice((agent.messages[0], system("Go on from the summary.")))
+    latest = agent.dice.choice(([], agent.messages[-2:]))
+    agent.messages = [first, user(f"Summary: {agent.text()}"), *latest]
     await agent.converse(2)
 
 

@@ -34,7 +34,15 @@ class Tally(Value):
     misread: int = 0
     """Prompts that read otherwise than the template writes the conversation."""
     samples: int = 0
+    """Of the rollouts that were not ended early. The others are not trained: in each of the systems that are mirrored,
+    the agent's exception is the end of its rollout."""
     sample_tokens: int = 0
+
+    @property
+    def perfect(self) -> bool:
+        """All of it trained, once, as it was sampled, where it was sampled; nothing misread; nothing failed."""
+        wrong = (self.sampled - self.right, self.foreign, self.drifted, self.misread, self.failed)
+        return wrong == (0, 0, 0, 0, 0) and self.sampled > 0
 
     def __add__(self, other: Tally) -> Tally:
         return Tally(*(getattr(self, name) + getattr(other, name) for name in self.__struct_fields__))
@@ -54,7 +62,7 @@ def measured(way: Way, agent: Agent, model: Model, reading: Reading) -> tuple[Ta
     """And what was wrong with the prompts, in words."""
     calls = _answered(agent, model)
     tokens = {logprob: token for logprob, token in _tokens(calls)}
-    samples, sent = way.samples(), way.sent()
+    samples, sent = ([] if agent.failures else way.samples()), way.sent()
     right, foreign = _right(samples, tokens)
     drifted = _drifted(samples, tokens, calls)
     faults = Counter(fault for one in sent if (fault := reading.fault(one)) is not None)

@@ -25,6 +25,8 @@ STEP = 2.0**-20
 """Between two logprobs: exact as float32, for the first sixteen million tokens."""
 SEEN = 64
 """Tokens of a prompt's end in which an opened reasoning block is looked for."""
+_MARKER = re.compile("([\U00100000-\U0010ffff])")
+"""In coded text."""
 
 Spelling: TypeAlias = Literal["odd", "canonical"]
 Cut: TypeAlias = Literal["word", "character"]
@@ -69,8 +71,6 @@ class Voice:
         self.calls_tools = self.family.grammar.call is not None
         """Whether the family's template writes calls at all."""
         self.markers = sorted(renderer.tokenizer.markers)
-        longest_first = sorted(self.markers, key=len, reverse=True)
-        self._finder = re.compile("(" + "|".join(map(re.escape, longest_first)) + ")")
 
     def ids(self, line: Line, prompt: Sequence[int], dice: random.Random) -> tuple[list[int], EngineFinish]:
         thinking = self.family.opens_thinking(self.tokenizer.decode(prompt[-SEEN:]))
@@ -81,10 +81,10 @@ class Voice:
 
     def _pieces(self, text: str, spelling: Spelling, dice: random.Random) -> Iterator[list[int]]:
         """Markers as the tokens they are; what stands between them is cut at random, and each piece encoded alone."""
-        encode = self.family.vocabulary.literals.encode_behind
-        for place, piece in enumerate(self._finder.split(text)):
-            if place % 2:
-                yield [self.tokenizer.added[piece]]
+        coding, encode = self.family.vocabulary.coding, self.family.vocabulary.literals.encode_behind
+        for piece in _MARKER.split(coding.code(text)):
+            if _MARKER.fullmatch(piece):
+                yield [self.tokenizer.added[coding.spell(piece)]]
                 continue
             while piece:
                 size = dice.randint(1, PIECE) if spelling == "odd" else len(piece)

@@ -12,6 +12,7 @@ from stenograph.version import __version__
 
 EPILOG = """examples:
   stenograph demo                                        a real model on this machine, no server needed
+  stenograph probe Qwen/Qwen3-8B                         what its chat template will do to a rollout
   stenograph serve --engine local=smollm2                the same model behind an OpenAI-compatible gateway
   stenograph serve --engine vllm=http://127.0.0.1:8000   your own engine
   stenograph export --store stenograph-store --format jsonl --out samples.jsonl
@@ -43,6 +44,10 @@ def _run(parsed: argparse.Namespace) -> int:
         from stenograph.commands import report
 
         return report.run(options)
+    if parsed.command == "probe":
+        from stenograph.commands import probe
+
+        return probe.run(options)
     from stenograph.commands import demo
 
     return demo.run(options)
@@ -66,6 +71,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _serve(commands)
     _export(commands)
+    _probe(commands)
     _report(commands)
     _demo(commands)
     return parser
@@ -117,6 +123,16 @@ def _export(commands: Commands) -> None:
     export.add_argument("--finished", action="store_true", help="only sessions that have ended")
     export.add_argument("--shared", choices=("once", "every"), default="once",
         help="train a turn that several branches share in one of them, or in each (default: once)")  # fmt: skip
+
+
+def _probe(commands: Commands) -> None:
+    probe = commands.add_parser(
+        "probe",
+        help="what a model's chat template does to a rollout",
+        description="Tries out a model's chat template: where it appends, what it does to reasoning, what that costs.",
+    )
+    probe.add_argument("model", metavar="DIR_OR_NAME", help="a folder, a GGUF file, a hub name, or smollm2")
+    probe.add_argument("--json", action="store_true", help="the same for machines")
 
 
 def _report(commands: Commands) -> None:

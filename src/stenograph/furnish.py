@@ -35,7 +35,7 @@ async def furnished(settings: Settings, log: Path | None = None, own: Engine | N
     connected = _served(own, settings) if own is not None else _connected(_only_engine(settings), settings, log)
     engine, info, files, tokenizer = await connected
     try:
-        renderer = await asyncio.to_thread(_renderer, settings, files, tokenizer)
+        renderer = await asyncio.to_thread(renderer_of, settings, files, tokenizer)
         store = open_store(settings.store)
     except BaseException:
         await engine.close()
@@ -145,7 +145,7 @@ def _files_of_server(settings: Settings, info: EngineInfo) -> tuple[ModelFiles, 
 # --------------------------------------------------------------------------------------------------------- renderer
 
 
-def _renderer(settings: Settings, files: ModelFiles, tokenizer: Tokenizer) -> Renderer:
+def renderer_of(settings: Settings, files: ModelFiles, tokenizer: Tokenizer) -> Renderer:
     source, tool_source = _template_sources(settings, files)
     return Renderer(
         tokenizer,

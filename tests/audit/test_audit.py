@@ -14,66 +14,117 @@ from tests.audit.corruptions import Corrupt, replace
 
 TRUTH, EVIDENCE, APPEND, FORKS, RECORDED, ONE, LENGTHS, ONCE = (law for law, _, _ in LAWS)
 
-BROKEN: dict[str, tuple[str, Corrupt]] = {
-    "the engine was sent another prompt": (TRUTH, wrong.logged(lambda one: replace(one, prompt=[*one.prompt[:-1], 0]))),
-    "the engine was sent a longer prompt": (TRUTH, wrong.logged(lambda one: replace(one, prompt=[*one.prompt, 0]))),
-    "the engine was sent other sampling": (TRUTH, wrong.logged(
+BROKEN: dict[str, tuple[str, str, Corrupt]] = {
+    # what is wrong: the law, words of the finding, how it is made
+    "the engine was sent another prompt": (TRUTH, "its prompt is not what the engine was sent, first at",
+        wrong.logged(lambda one: replace(one, prompt=[*one.prompt[:-1], 0]))),
+    "the engine was sent a longer prompt": (TRUTH, "its prompt is not what the engine was sent",
+        wrong.logged(lambda one: replace(one, prompt=[*one.prompt, 0]))),
+    "the engine was sent other sampling": (TRUTH, "its sampling parameters",
+        wrong.logged(
         lambda one: replace(one, sampling={**one.sampling, "top_p": 0.5}))),
-    "the engine returned another id": (TRUTH, wrong.said(lambda one: replace(one, ids=(*one.ids[:-1], 0)))),
-    "the engine returned more": (TRUTH, wrong.said(
+    "the engine returned another id": (TRUTH, "its tokens or logprobs are not",
+        wrong.said(lambda one: replace(one, ids=(*one.ids[:-1], 0)))),
+    "the engine returned more": (TRUTH, "of them where the log has",
+        wrong.said(
         lambda one: replace(one, ids=(*one.ids, 0), logprobs=(*one.logprobs, 0.0)))),
-    "the engine returned another logprob": (TRUTH, wrong.logprob(-0.123)),
-    "a call is not in the log": (TRUTH, lambda evidence: replace(evidence, log=evidence.log[1:])),
-    "a sampled token of the sample is another": (TRUTH, wrong.column("tokens", wrong.other)),
-    "a context token of the sample is another": (TRUTH, wrong.column("tokens", lambda ids: wrong.other(ids, 0))),
-    "a logprob of the sample is another": (TRUTH, wrong.column(
+    "the engine returned another logprob": (TRUTH, "where the log has -0.123",
+        wrong.logprob(-0.123)),
+    "a call is not in the log": (TRUTH, "the engine's log knows nothing of it",
+        lambda evidence: replace(evidence, log=evidence.log[1:])),
+    "a sampled token of the sample is another": (TRUTH, "sample ",
+        wrong.column("tokens", wrong.other)),
+    "a context token of the sample is another": (TRUTH, "sample ",
+        wrong.column("tokens", lambda ids: wrong.other(ids, 0))),
+    "a logprob of the sample is another": (TRUTH, "sample ",
+        wrong.column(
         "logprobs", lambda column: wrong.other(column, -1, -0.5))),
-    "a span is of another turn": (TRUTH, wrong.sample(
+    "a span is of another turn": (TRUTH, "knows nothing of its turn x",
+        wrong.sample(
         lambda one: replace(one, spans=(replace(one.spans[0], turn_id="x"), *one.spans[1:])))),
-    "a logprob is null": (EVIDENCE, wrong.logprob(None)),
-    "a logprob is positive": (EVIDENCE, wrong.logprob(0.5)),
-    "a logprob is the sentinel": (EVIDENCE, wrong.logprob(-9999.0)),
-    "a logprob is not a number": (EVIDENCE, wrong.logprob(math.nan)),
-    "a logprob is infinite": (EVIDENCE, wrong.logprob(-math.inf)),
-    "a logprob is text": (EVIDENCE, wrong.logprob("-0.5")),
-    "a logprob is missing": (EVIDENCE, wrong.said(lambda one: replace(one, logprobs=one.logprobs[:-1]))),
-    "a turn on disk is another": (APPEND, wrong.stored(wrong.committed(wrong.first_turn(
+    "a span is of a turn that is not recorded": (ONCE, "tokens are trained that the record does not have",
+        wrong.sample(lambda one: replace(one, spans=(replace(one.spans[0], turn_id="x"), *one.spans[1:])))),
+    "a logprob is null": (EVIDENCE, "no number: None",
+        wrong.logprob(None)),
+    "a logprob is positive": (EVIDENCE, "impossible logprob: 0.5",
+        wrong.logprob(0.5)),
+    "a logprob is the sentinel": (EVIDENCE, "impossible logprob: -9999.0",
+        wrong.logprob(-9999.0)),
+    "a logprob is not a number": (EVIDENCE, "not finite: nan",
+        wrong.logprob(math.nan)),
+    "a logprob is infinite": (EVIDENCE, "not finite: -inf",
+        wrong.logprob(-math.inf)),
+    "a logprob is text": (EVIDENCE, "no number: '-0.5'",
+        wrong.logprob("-0.5")),
+    "a logprob is missing": (EVIDENCE, "ids with",
+        wrong.said(lambda one: replace(one, logprobs=one.logprobs[:-1]))),
+    "a turn on disk is another": (APPEND, "otherwise than memory",
+        wrong.stored(wrong.committed(wrong.first_turn(
         lambda turn: replace(turn, reply=replace(turn.reply, content="x")))))),
-    "a turn in memory is another": (APPEND, wrong.remembered(wrong.committed(wrong.first_turn(
+    "a turn in memory is another": (APPEND, "otherwise than memory",
+        wrong.remembered(wrong.committed(wrong.first_turn(
         lambda turn: replace(turn, finish_reason="abort"))))),
-    "a turn is only in memory": (APPEND, wrong.stored(lambda one: replace(one, calls=one.calls[:-1]))),
-    "a turn is only on disk": (APPEND, wrong.remembered(lambda one: replace(one, calls=one.calls[:-1]))),
-    "a session is only on disk": (APPEND, lambda evidence: replace(evidence, remembered=())),
-    "a session's reward is another on disk": (APPEND, wrong.stored(
+    "a turn is only in memory": (APPEND, "the store does not have it",
+        wrong.stored(lambda one: replace(one, calls=one.calls[:-1]))),
+    "a turn is only on disk": (APPEND, "memory does not have it",
+        wrong.remembered(lambda one: replace(one, calls=one.calls[:-1]))),
+    "a session is only on disk": (APPEND, "session plain-1: memory does not have it",
+        lambda evidence: replace(evidence, remembered=())),
+    "a session's reward is another on disk": (APPEND, "session plain-1: the store has it otherwise than memory",
+        wrong.stored(
         lambda one: replace(one, facts=replace(one.facts, reward=-1.0)))),
-    "a child stands before its parent": (APPEND, wrong.stored(lambda one: replace(one, calls=one.calls[::-1]))),
-    "a call stands in another session": (APPEND, wrong.stored(wrong.committed(wrong.of_call(session_id="x")))),
-    "forks have no reason": (FORKS, wrong.without_forks),
-    "a turn continues nothing and does not say why": (FORKS, wrong.stored(wrong.committed(wrong.of_call(parent=None)))),
-    "an answered turn is not there": (RECORDED, lambda evidence: replace(evidence, answered={"x": True})),
-    "a turn was answered before it was recorded": (RECORDED, lambda evidence: replace(
+    "a child stands before its parent": (APPEND, "which its session does not have before it",
+        wrong.stored(lambda one: replace(one, calls=one.calls[::-1]))),
+    "a call stands in another session": (APPEND, "it stands in session plain-1 and is of x",
+        wrong.stored(wrong.committed(wrong.of_call(session_id="x")))),
+    "forks have no reason": (FORKS, "does not say why",
+        wrong.without_forks),
+    "a turn continues nothing and does not say why": (FORKS, "does not say why",
+        wrong.stored(wrong.committed(wrong.of_call(parent=None)))),
+    "an answered turn is not there": (RECORDED, "turn x: it is not in the store",
+        lambda evidence: replace(evidence, answered={"x": True})),
+    "a turn was answered before it was recorded": (RECORDED, "before it was in the store",
+        lambda evidence: replace(
         evidence, answered=dict.fromkeys(evidence.answered, False))),
-    "a call is twice in the log": (ONE, lambda evidence: replace(evidence, log=(*evidence.log, evidence.log[0]))),
-    "a call is twice in the record": (ONE, wrong.stored(lambda one: replace(one, calls=(
+    "a call is twice in the log": (ONE, "2 times in the engine's log",
+        lambda evidence: replace(evidence, log=(*evidence.log, evidence.log[0]))),
+    "a call is twice in the record": (ONE, "another recorded call has its request id",
+        wrong.stored(lambda one: replace(one, calls=(
         *one.calls, wrong.of_call(id="x")(wrong.first_turn(lambda turn: replace(turn, id="x"))(one.calls[-1])))))),
-    "a call left no turn and is not counted": (ONE, wrong.stray()),
-    "a call is of no session": (ONE, wrong.stray("x")),
-    "a call was for another session": (ONE, wrong.logged(lambda one: replace(one, session_id="x"))),
-    "the engine never finished": (ONE, wrong.logged(lambda one: replace(one, aborted=True))),
-    "a choice has no end": (ONE, wrong.said(lambda one: replace(one, finish_reason=None))),
-    "a choice is not recorded": (ONE, wrong.stored(wrong.committed(
+    "a call left no turn and is not counted": (ONE, "1 calls left no turn",
+        wrong.stray()),
+    "a call is of no session": (ONE, "session x: the engine was called for it",
+        wrong.stray("x")),
+    "a call was for another session": (ONE, "the engine was called for session x",
+        wrong.logged(lambda one: replace(one, session_id="x"))),
+    "the engine never finished": (ONE, "never finished it",
+        wrong.logged(lambda one: replace(one, aborted=True))),
+    "a choice has no end": (ONE, "never finished it",
+        wrong.said(lambda one: replace(one, finish_reason=None))),
+    "a choice is not recorded": (ONE, "2 choices were sampled, and 1 turns are recorded",
+        wrong.stored(wrong.committed(
         lambda one: replace(one, turns=one.turns[1:]), place=0), place=4)),
-    "tokens are longer": (LENGTHS, wrong.column("tokens", lambda ids: ids.repeat(2))),
-    "logprobs are shorter": (LENGTHS, wrong.column("logprobs", lambda column: column[1:])),
-    "context is marked as sampled": (LENGTHS, wrong.column("sampled", lambda column: wrong.other(column, 0))),
-    "context is trained": (LENGTHS, wrong.column("mask", lambda column: wrong.other(column, 0))),
-    "context has a logprob": (LENGTHS, wrong.column("logprobs", lambda column: wrong.other(column, 0, -0.5))),
-    "spans are out of order": (LENGTHS, wrong.sample(lambda one: replace(one, spans=one.spans[::-1]))),
-    "tokens are trained nowhere": (ONCE, wrong.sample(wrong.untrained)),
-    "a sample is missing": (ONCE, lambda evidence: replace(evidence, samples=evidence.samples[1:])),
-    "a sample stands twice": (ONCE, lambda evidence: replace(
+    "tokens are longer": (LENGTHS, "have lengths",
+        wrong.column("tokens", lambda ids: ids.repeat(2))),
+    "logprobs are shorter": (LENGTHS, "have lengths",
+        wrong.column("logprobs", lambda column: column[1:])),
+    "context is marked as sampled": (LENGTHS, "`sampled` is not 1",
+        wrong.column("sampled", lambda column: wrong.other(column, 0))),
+    "context is trained": (LENGTHS, "`mask` is not 1",
+        wrong.column("mask", lambda column: wrong.other(column, 0))),
+    "context has a logprob": (LENGTHS, "a logprob where nothing was sampled",
+        wrong.column("logprobs", lambda column: wrong.other(column, 0, -0.5))),
+    "spans are out of order": (LENGTHS, "spans out of order",
+        wrong.sample(lambda one: replace(one, spans=one.spans[::-1]))),
+    "tokens are trained nowhere": (ONCE, "trained 0 times",
+        wrong.sample(wrong.untrained)),
+    "a sample is missing": (ONCE, "trained 0 times",
+        lambda evidence: replace(evidence, samples=evidence.samples[1:])),
+    "a sample stands twice": (ONCE, "trained 2 times",
+        lambda evidence: replace(
         evidence, samples=(*evidence.samples, evidence.samples[0]))),
-    "a sample is of no turn": (ONCE, wrong.sample(lambda one: replace(one, leaf_turn_id="x"))),
+    "a sample is of no turn": (ONCE, "not the path from the root to turn x",
+        wrong.sample(lambda one: replace(one, leaf_turn_id="x"))),
 }  # fmt: skip
 
 
@@ -92,8 +143,8 @@ def test_every_law_was_looked_at(evidence: Evidence) -> None:
 
 @pytest.mark.parametrize("name", BROKEN)
 def test_what_is_wrong_is_found(evidence: Evidence, name: str) -> None:
-    law, corrupt = BROKEN[name]
-    assert law in found(corrupt(evidence))
+    law, words, corrupt = BROKEN[name]
+    assert words in "\n".join(found(corrupt(evidence)).get(law, ()))
 
 
 def test_the_evidence_is_rich(evidence: Evidence) -> None:

@@ -63,6 +63,10 @@ def rewritten(model: Model, kind: str, history: str = "template") -> str:
     return REWROTE if history == "template" and model.name in REWRITTEN[kind] else ""
 
 
+def refuses(model: Model, cell: str) -> bool:
+    return (model.name, cell) in REFUSED
+
+
 def opens_reasoning(model: Model) -> bool:
     """Its prompt does so itself."""
     asked = Conversation((Message("user", "Hello"),))

@@ -246,5 +246,6 @@ def loose(text: str) -> str:
     """The message and its markers, whatever the white space, the quoting and the order of keys; an empty reasoning
     block says nothing."""
     text = re.sub(r'[\s"\\]', "", text).replace("<think></think>", "")
+    text = text.replace("True", "true").replace("False", "false")  # some templates print values as Python does
     text = re.sub(r"(functions\.look):\d+", r"\1", text)  # Kimi's calls are numbered, which is not what they say
     return "".join(sorted(re.split(r"([,{}\[\]:])", text)))

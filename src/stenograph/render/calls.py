@@ -22,6 +22,8 @@ def _finite(text: str) -> float:
 
 _JSON = json.JSONDecoder(strict=False, parse_constant=_finite, parse_float=_finite)
 """Raw line breaks in strings are let through, as models write them; NaN and 1e999, which are no JSON, are not."""
+_PYTHON: dict[str, JSON] = {"True": True, "False": False, "None": None}
+"""Some templates (qwen3-coder's, qwen3.5's) print values as Python does, and so do their models."""
 _NAME = re.compile(r"[\w.:/-]+")
 _LONGEST_NAME = 256
 _IN_ID = re.compile(r"(?:functions\.)?(?P<name>.+?)(?::\d+)?")
@@ -193,8 +195,11 @@ def _typed(value: str, schema: Mapping[str, JSON] | None) -> JSON:
     types = schema.get("type") if schema else None
     if types == "string" or (isinstance(types, list) and "string" in types):
         return value
-    found = _json(value.strip(), 0)
-    return found[0] if found is not None and found[1] == len(value.strip()) else value
+    text = value.strip()
+    if types is not None and text in _PYTHON:
+        return _PYTHON[text]
+    found = _json(text, 0)
+    return found[0] if found is not None and found[1] == len(text) else value
 
 
 def _closed(form: CallForm, text: str) -> bool:
