@@ -22,8 +22,9 @@ SHAPES = {"short": Shape(opening=100, step=60, turns=8), "8k": Shape(opening=770
 IN_FLIGHT = (1, 16, 64)
 AN_ENGINE_AT_WORK = 0.02
 """Seconds a call, of an engine that is not ready at once; a real one takes ten times that for as many tokens."""
-FEWEST_SESSIONS = 16
+FEWEST_SESSIONS = 8
 """In flight alone, they are played one after the other: too few turns would make no p99."""
+WARM_SESSIONS = 4
 QUICK_SHAPE = Shape(opening=40, step=10, turns=2)
 QUICK_SESSIONS = 2
 PATIENCE = 180.0
@@ -71,7 +72,7 @@ def _cases(scale: Scale) -> list[Case]:
         for history, shape in SHAPES.items()
         for in_flight in IN_FLIGHT
     ]
-    return [*at_once, Case(16, "8k", SHAPES["8k"], 16, AN_ENGINE_AT_WORK)]
+    return [*at_once, Case(16, "8k", SHAPES["8k"], sessions=16, engine_takes=AN_ENGINE_AT_WORK)]
 
 
 # --------------------------------------------------------------------------------------------------------- measuring
@@ -84,7 +85,7 @@ async def _measured(case: Case, scale: Scale, tokenizer: Tokenizer) -> Outcome:
         async with asyncio.timeout(PATIENCE), contenders(Path(folder), case.engine_takes) as everybody:
             for repeat in range(scale.repeats + 1):
                 speech = Speech(tokenizer, seed=repeat)
-                scripts = [written(speech, case.shape) for _ in range(case.sessions)]
+                scripts = [written(speech, case.shape) for _ in range(case.sessions if repeat else WARM_SESSIONS)]
                 for contender in itertools.islice(itertools.cycle(everybody), repeat, repeat + len(everybody)):
                     one = await _round(case, contender, scripts, f"{repeat}", scale.seconds if repeat else 0)
                     played.setdefault(contender.name, []).append(one)

@@ -9,7 +9,7 @@ from bench.drift.run import run
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.drift", description="What each way of recording loses.")
-    parser.add_argument("--quick", action="store_true", help="two tokenizers, two rollouts of each habit; writes nothing")
+    parser.add_argument("--quick", action="store_true", help="two tokenizers, one rollout a cell; writes nothing")
     print(run(parser.parse_args().quick))
 
 

@@ -12,6 +12,9 @@ doubled one away again, come to nothing on all of our templates, and are left ou
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import pairwise
+
 import msgspec
 
 from bench.drift.model import Model, Spoken
@@ -37,6 +40,8 @@ class ByText:
         self._nodes: list[Node] = []
         self._raw: dict[str, str] = {}
         """By a call's id, the text that it was parsed from."""
+        self._answers: dict[str, str] = {}
+        """By a text that was answered, control tokens and all, what the model had said."""
         self._sent: list[Sent] = []
 
     async def ask(self, body: dict[str, JSON], *, again: bool) -> list[dict[str, JSON]]:
@@ -46,7 +51,7 @@ class ByText:
         known = before or Node("", [], [], [])
         prompt = known.tokens + self._plain.encode(text[len(known.text) :])
         made = await self._model.generate(prompt, body["seed"], body.get("n", 1))
-        self._sent.append(Sent(prompt, _runs(known.mask), meant(asked)))
+        self._sent.append(Sent(prompt, _runs(known.mask), self._meant(asked)))
         return [self._answer(asked, text, before, prompt, spoken) for spoken in made.choices]
 
     def sent(self) -> list[Sent]:
@@ -82,9 +87,24 @@ class ByText:
         self._keep(before, _node(text + said, before, prompt, spoken))
         read = self._plain.reply(spoken.ids, spoken.finish, asked, text)
         if not read.tool_calls:
+            self._answers[said] = self._said(spoken.ids)
             return answered(Message("assistant", said))
         self._raw.update({call.id: said for call in read.tool_calls})
         return answered(msgspec.structs.replace(read, reasoning=None))
+
+    def _said(self, ids: Sequence[int]) -> str:
+        """Without the stop token at its end."""
+        stopped = ids[-1] in self._plain.renderer.stop_ids
+        return self._plain.decode(ids[:-1] if stopped else ids, special=True)
+
+    def _meant(self, asked: Conversation) -> Conversation:
+        """The template is not to blame for control tokens that were answered as text, and came back as text."""
+        messages = (self._as_said(message) for message in meant(asked).messages)
+        return msgspec.structs.replace(asked, messages=tuple(messages))
+
+    def _as_said(self, message: Message) -> Message:
+        content = message.content or ""
+        return msgspec.structs.replace(message, content=self._answers.get(content, message.content))
 
     def _keep(self, before: Node | None, node: Node) -> None:
         if before in self._nodes:
@@ -106,5 +126,5 @@ def _node(text: str, before: Node | None, prompt: list[int], spoken: Spoken) -> 
 
 def _runs(mask: list[bool]) -> list[tuple[int, int]]:
     """Where it is true, from and to."""
-    edges = [place for place in range(len(mask) + 1) if (mask[place - 1 : place] or [False]) != (mask[place : place + 1] or [False])]
+    edges = [place for place, (one, next) in enumerate(pairwise([False, *mask, False])) if one != next]
     return list(zip(edges[::2], edges[1::2], strict=True))

@@ -1,17 +1,18 @@
-"""Every habit on one tokenizer, through every way. A cell is one habit there, over all seeds."""
+"""Every habit on one tokenizer, through every way. A cell is one habit there, in one spelling, over all seeds."""
 
 from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable
-from typing import TypeAlias
+from collections.abc import Callable, Mapping
+
+import msgspec
 
 from bench.drift.agent import Agent, GaveUp
 from bench.drift.by_text import ByText
 from bench.drift.habits import HABITS, LOOK, NEED_CALLS
 from bench.drift.measure import Tally, measured
-from bench.drift.model import Model, Voice
+from bench.drift.model import Model, Spelling, Voice
 from bench.drift.or_fail import OrFail
 from bench.drift.ours import Here, Ours
 from bench.drift.plain import Plain
@@ -23,28 +24,27 @@ from stenograph.errors import TemplateRefused
 
 WAYS: dict[str, str] = {
     "ours": "Stenograph",
-    "joined": "re-render every turn, join by length",
-    "split": "re-render every turn, a sample where it breaks",
-    "by_text": "extend by decoded text",
-    "or_fail": "extend or fail",
+    "joined": "re-render, join by length",
+    "split": "re-render, split where it breaks",
+    "by_text": "extend by decoded text (as Atropos)",
+    "or_fail": "extend or fail (as OpenRLHF's executor)",
 }
 NO_CALLS = "(the template writes no tool calls, and says nothing)"
 REFUSES = "the chat template refuses this conversation: "
+MOST_FAULTS = 3
 
 
-class Cell(Value):
+class Cell(Value, kw_only=True):
     tokenizer: str
     habit: str
+    spelling: Spelling
     refused: str | None = None
     """In the template's own words; None: it can be rendered."""
-    ways: dict[str, Tally] = {}
-    forks: dict[str, int] = {}
+    ways: Mapping[str, Tally] = msgspec.field(default_factory=dict)
+    forks: Mapping[str, int] = msgspec.field(default_factory=dict)
     """Ours, by reason."""
-    faults: dict[str, dict[str, int]] = {}
-    """By way, what was wrong with its prompts and why its calls failed."""
-
-
-Making: TypeAlias = Callable[[Model], Way]
+    faults: Mapping[str, Mapping[str, int]] = msgspec.field(default_factory=dict)
+    """By way, the most frequent words on what was wrong with its prompts, and on why its calls failed."""
 
 
 class Bench:
@@ -52,50 +52,49 @@ class Bench:
 
     def __init__(self, name: str, gateway: Here) -> None:
         self._name = name
-        self._gateway = gateway
         self._plain = Plain(gateway.renderer)
         self._voice = Voice(gateway.renderer, [LOOK])
         self._reading = Reading(self._plain)
-
-    async def cell(self, habit: str, seeds: int) -> Cell:
-        if habit in NEED_CALLS and not self._voice.calls_tools:
-            return Cell(self._name, habit, refused=self._why_no_calls())
-        tallies = {way: Tally() for way in WAYS}
-        forks: Counter[str] = Counter()
-        faults: dict[str, Counter[str]] = {way: Counter() for way in WAYS}
-        for seed in range(seeds):
-            for name in WAYS:
-                model = Model(self._voice, f"{self._name}, {habit}, {seed}")
-                way = self._way(name, f"{habit}-{seed}", model)
-                agent = await self._played(way, model, habit, seed)
-                if isinstance(way, Ours):
-                    if refused := _refusal(agent):
-                        return Cell(self._name, habit, refused=refused)
-                    forks += way.forks()
-                tally, said = measured(way, agent, model, self._reading)
-                tallies[name] += tally
-                faults[name] += said + Counter(str(failure) for failure in agent.failures)
-        shown = {way: dict(counts.most_common(5)) for way, counts in faults.items() if counts}
-        return Cell(self._name, habit, ways=tallies, forks=dict(forks), faults=shown)
-
-    def _way(self, name: str, session: str, model: Model) -> Way:
-        makers: dict[str, Making] = {
-            "ours": lambda model: Ours(self._gateway, session, model),
-            "joined": lambda model: ReRender(self._plain, model, joined),
-            "split": lambda model: ReRender(self._plain, model, split),
-            "by_text": lambda model: ByText(self._plain, model),
-            "or_fail": lambda model: OrFail(self._plain, model),
+        self._makers: dict[str, Callable[[str, Model], Way]] = {
+            "ours": lambda session, model: Ours(gateway, session, model),
+            "joined": lambda _, model: ReRender(self._plain, model, joined),
+            "split": lambda _, model: ReRender(self._plain, model, split),
+            "by_text": lambda _, model: ByText(self._plain, model),
+            "or_fail": lambda _, model: OrFail(self._plain, model),
         }
-        return makers[name](model)
 
-    async def _played(self, way: Way, model: Model, habit: str, seed: int) -> Agent:
+    async def cell(self, habit: str, spelling: Spelling, seeds: int) -> Cell:
+        named = Cell(tokenizer=self._name, habit=habit, spelling=spelling)
+        if habit in NEED_CALLS and not self._voice.calls_tools:
+            return msgspec.structs.replace(named, refused=self._why_no_calls())
+        tallies = {way: Tally() for way in WAYS}
+        faults: dict[str, Counter[str]] = {way: Counter() for way in WAYS}
+        forks: Counter[str] = Counter()
+        for seed in range(seeds):
+            for way in WAYS:
+                played = await self._played(way, named, seed)
+                if refused := played.refusal:
+                    return msgspec.structs.replace(named, refused=refused)
+                tallies[way] += played.tally
+                faults[way] += played.faults
+                forks += played.forks
+        shown = {way: dict(counts.most_common(MOST_FAULTS)) for way, counts in faults.items() if counts}
+        return msgspec.structs.replace(named, ways=tallies, forks=dict(forks), faults=shown)
+
+    async def _played(self, way: str, cell: Cell, seed: int) -> Played:
         """The same dice for every way: what is asked and said does not depend on how it is recorded."""
-        agent = Agent(way, model, random.Random(f"{self._name}, {habit}, {seed}"))
+        name = f"{cell.habit}-{cell.spelling}-{seed}"
+        model = Model(self._voice, cell.spelling, f"{self._name}, {name}")
+        recorder = self._makers[way](name, model)
+        agent = Agent(recorder, model, random.Random(f"{self._name}, {name}"))
         try:
-            await HABITS[habit][1](agent)
+            await HABITS[cell.habit][1](agent)
         except GaveUp:
             assert agent.failures
-        return agent
+        tally, faults = measured(recorder, agent, model, self._reading)
+        failures = Counter(str(failure) for failure in agent.failures)
+        forks = recorder.forks() if isinstance(recorder, Ours) else Counter[str]()
+        return Played(tally, faults + failures, forks, _refusal(agent) if way == "ours" else None)
 
     def _why_no_calls(self) -> str:
         call = ToolCall("abcdefghi", "look", {"q": "cats"})
@@ -107,6 +106,16 @@ class Bench:
         return NO_CALLS
 
 
+class Played(Value):
+    """One rollout, measured."""
+
+    tally: Tally
+    faults: Counter[str]
+    forks: Counter[str]
+    refusal: str | None
+    """The template's, which is the same for every way: told by ours, which is the first to play."""
+
+
 def _refusal(agent: Agent) -> str | None:
-    words = next((failure.message for failure in agent.failures if failure.message.startswith(REFUSES)), None)
-    return words.removeprefix(REFUSES) if words else None
+    words = (failure.message for failure in agent.failures)
+    return next((said.removeprefix(REFUSES) for said in words if said.startswith(REFUSES)), None)

@@ -200,6 +200,8 @@ HABITS: dict[str, tuple[str, Habit]] = {
     "markers_in_user_text": ("has literal markers in user text", markers_in_user_text),
 }
 """What a reader is told of it, and what it does."""
+ODD_ONLY = frozenset({"odd_spelling"})
+"""There is nothing to it where the model spells canonically."""
 NEED_CALLS = frozenset({"arguments_reprinted", "null_content"})
 
 

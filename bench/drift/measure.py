@@ -39,6 +39,11 @@ class Tally(Value):
     sample_tokens: int = 0
 
     @property
+    def whole(self) -> int:
+        """Rollouts in which no call failed."""
+        return self.rollouts - self.ended_early
+
+    @property
     def perfect(self) -> bool:
         """All of it trained, once, as it was sampled, where it was sampled; nothing misread; nothing failed."""
         wrong = (self.sampled - self.right, self.foreign, self.drifted, self.misread, self.failed)
@@ -61,7 +66,7 @@ class _Token(Value):
 def measured(way: Way, agent: Agent, model: Model, reading: Reading) -> tuple[Tally, Counter[str]]:
     """And what was wrong with the prompts, in words."""
     calls = _answered(agent, model)
-    tokens = {logprob: token for logprob, token in _tokens(calls)}
+    tokens = dict(_tokens(calls))
     samples, sent = ([] if agent.failures else way.samples()), way.sent()
     right, foreign = _right(samples, tokens)
     drifted = _drifted(samples, tokens, calls)

@@ -29,6 +29,8 @@ _MARKER = re.compile("([\U00100000-\U0010ffff])")
 """In coded text."""
 
 Spelling: TypeAlias = Literal["odd", "canonical"]
+SPELLINGS: tuple[Spelling, ...] = ("odd", "canonical")
+"""`odd`: as no tokenizer would. `canonical`: what the tokenizer gives, as most of what is sampled is."""
 Cut: TypeAlias = Literal["word", "character"]
 
 
@@ -40,7 +42,8 @@ class Line(Value):
     calls: tuple[tuple[str, dict[str, JSON]], ...] = ()
     cut: Cut | None = None
     """The length is reached in the middle of a word, or of a character."""
-    spelling: Spelling = "odd"
+    spelling: Spelling | None = None
+    """None: the model's own."""
 
 
 class Spoken(Value):
@@ -72,11 +75,13 @@ class Voice:
         """Whether the family's template writes calls at all."""
         self.markers = sorted(renderer.tokenizer.markers)
 
-    def ids(self, line: Line, prompt: Sequence[int], dice: random.Random) -> tuple[list[int], EngineFinish]:
+    def ids(
+        self, line: Line, spelling: Spelling, prompt: Sequence[int], dice: random.Random
+    ) -> tuple[list[int], EngineFinish]:
         thinking = self.family.opens_thinking(self.tokenizer.decode(prompt[-SEEN:]))
         calls = tuple(ToolCall("", name, arguments) for name, arguments in line.calls)
         text = self._writer.write(Message("assistant", line.says, line.thinks, calls), thinking=thinking)
-        ids = [id for piece in self._pieces(text, line.spelling, dice) for id in piece]
+        ids = [id for piece in self._pieces(text, line.spelling or spelling, dice) for id in piece]
         return (ids[: self._place_of(line.cut, ids, dice)], "length") if line.cut else (ids, "stop")
 
     def _pieces(self, text: str, spelling: Spelling, dice: random.Random) -> Iterator[list[int]]:
@@ -101,11 +106,12 @@ class Voice:
 
 
 class Model:
-    def __init__(self, voice: Voice, seed: str) -> None:
+    def __init__(self, voice: Voice, spelling: Spelling, seed: str) -> None:
         self.log: list[Generated] = []
         self.lines: dict[int, tuple[Line, ...]] = {}
         """What to say to each of the agent's calls, by its number: a line a choice."""
         self.voice = voice
+        self._spelling = spelling
         self._seed = seed
         self._sampled = 0
 
@@ -122,7 +128,7 @@ class Model:
 
     def _spoken(self, prompt: Sequence[int], number: int, tries: int, choice: int) -> Spoken:
         dice = random.Random(f"{self._seed}, call {number}, try {tries}, choice {choice}")
-        ids, finish = self.voice.ids(self.lines[number][choice], prompt, dice)
+        ids, finish = self.voice.ids(self.lines[number][choice], self._spelling, prompt, dice)
         logprobs = tuple(-STEP * (self._sampled + place + 1) for place in range(len(ids)))
         self._sampled += len(ids)
         return Spoken(tuple(ids), logprobs, finish)

@@ -13,7 +13,6 @@ import numpy as np
 
 from bench.drift.model import CONTEXT, Model
 from bench.drift.way import Refused, Sent, Trained
-from stenograph.clients import InProcess
 from stenograph.core import JSON, Call, Conversation, Delta, EngineInfo, Finish, Request, Turn
 from stenograph.gateway import HERE, Gateway
 from stenograph.live import revived
@@ -57,7 +56,7 @@ class Here(Gateway):
         self.engine = Engine()
         self.house: House
         super().__init__(engine=self.engine, tokenizer=tokenizer)
-        self.http = httpx2.AsyncClient(transport=InProcess(self.app), base_url=HERE, timeout=None)
+        self.http = httpx2.AsyncClient(transport=httpx2.ASGITransport(self.app), base_url=HERE, timeout=None)
 
     @property
     def renderer(self) -> Renderer:
@@ -66,9 +65,7 @@ class Here(Gateway):
     async def _furnished(self) -> House:
         numbers = itertools.count()
         furnished = await super()._furnished()
-        self.house = msgspec.structs.replace(
-            furnished, now=NOW.timestamp, new_id=lambda: f"call{next(numbers):05}"
-        )
+        self.house = msgspec.structs.replace(furnished, now=NOW.timestamp, new_id=lambda: f"call{next(numbers):05}")
         return self.house
 
 

@@ -83,9 +83,7 @@ def split(steps: Sequence[Step]) -> list[Trained]:
     return samples
 
 
-def _add(
-    tokens: list[int], mask: list[bool], logprobs: list[float], context: Sequence[int], spoken: Spoken
-) -> None:
+def _add(tokens: list[int], mask: list[bool], logprobs: list[float], context: Sequence[int], spoken: Spoken) -> None:
     tokens += [*context, *spoken.ids]
     mask += [False] * len(context) + [True] * len(spoken.ids)
     logprobs += [0.0] * len(context) + [*spoken.logprobs]

@@ -11,7 +11,8 @@ from pathlib import Path
 
 from bench.drift import tables
 from bench.drift.cells import Bench, Cell
-from bench.drift.habits import HABITS
+from bench.drift.habits import HABITS, ODD_ONLY
+from bench.drift.model import SPELLINGS
 from bench.drift.ours import Here
 from bench.drift.refused import REFUSED
 from stenograph.core import Value
@@ -27,13 +28,13 @@ class Extent(Value):
     tokenizers: tuple[str, ...]
     """Folders, or the bundled model's name."""
     seeds: int
-    """Rollouts a cell and way."""
+    """Rollouts a cell, of each way."""
 
 
 def extent(*, quick: bool) -> Extent:
     folders = {path.parent.name: str(path.parent) for path in sorted(SHARED.glob("*/tokenizer.json"))}
     chosen = [folders[name] for name in QUICK if name in folders] if quick else list(folders.values())
-    return Extent(tuple(chosen) or (BUNDLED,), seeds=2 if quick else 8)
+    return Extent(tuple(chosen) or (BUNDLED,), seeds=1 if quick else 6)
 
 
 def cells(wanted: Extent) -> list[Cell]:
@@ -63,7 +64,7 @@ def problems(measured: Sequence[Cell]) -> Iterator[str]:
     for cell in measured:
         ours = cell.ways.get("ours")
         if ours is not None and not ours.perfect:
-            yield f"{cell.tokenizer}, {cell.habit}: {ours} {cell.faults.get('ours', {})}"
+            yield f"{cell.tokenizer}, {cell.habit}, {cell.spelling}: {ours} {cell.faults.get('ours', {})}"
 
 
 def _refusals(measured: Iterable[Cell]) -> Iterator[str]:
@@ -80,4 +81,9 @@ def _cells_of(where: str, seeds: int) -> list[Cell]:
 async def _measured(where: str, seeds: int) -> list[Cell]:
     async with Here(where) as gateway:
         bench = Bench(Path(where).name, gateway)
-        return [await bench.cell(habit, seeds) for habit in HABITS]
+        wanted = [(habit, spelling) for spelling in SPELLINGS for habit in HABITS]
+        return [
+            await bench.cell(habit, spelling, seeds)
+            for habit, spelling in wanted
+            if spelling == "odd" or habit not in ODD_ONLY
+        ]

@@ -48,7 +48,7 @@ from stenograph.live import LiveSession
 from stenograph.render.prompting import Prompt, Replied
 from stenograph.render.renderer import Renderer
 from stenograph.render.reply import ReplyReader
-from stenograph.session.fork import fork_of
+from stenograph.session.fork import foremost, fork_of
 from stenograph.session.lifecycle import check_budget, check_open
 from stenograph.session.match import Chained, Match, chained, match
 from stenograph.session.restore import restored
@@ -256,7 +256,7 @@ def _opened(pending: Pending) -> Opened:
 async def commit(house: House, session: LiveSession, pending: Pending, tally: Tally) -> tuple[Turn, ...]:
     """Durable first, then visible, then answered (law 5)."""
     async with session.commit_lock:
-        fork = pending.prompt.fork or fork_of(session.tree, pending.asked, pending.matched)
+        fork = foremost(fork_of(session.tree, pending.asked, pending.matched), pending.prompt.fork)
         call = _call(house, session, pending, tally, fork)
         turns = tuple(_turn(house, pending, call, index, choice) for index, choice in enumerate(tally.choices))
         session.facts = msgspec.structs.replace(session.facts, touched_at=call.finished_at)

@@ -86,7 +86,7 @@ async def test_changes_the_tool_list(model: Model) -> None:
         await talk.ask(*talk.results(), line=Line("Found."))
         talk.tools = [TOOL]
         await talk.ask("And?", line=Line("No."))
-        await play.left("", ("tools_changed", 0), "", ("tools_changed", 0), samples=3)
+        await play.left("", ("tools_changed", 0), "", ("tools_changed", 0), samples=2)
 
 
 async def test_changes_the_template_arguments(model: Model) -> None:

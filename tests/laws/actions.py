@@ -136,8 +136,8 @@ styles = st.builds(
     Style,
     n=st.sampled_from((1, 1, 1, 2, 3)),
     stream=st.booleans(),
-    max_tokens=st.none() | st.integers(1, 20),
-    stop=st.sampled_from(((), (), ("a",), ("\n", "is"))),
+    max_tokens=st.sampled_from((None, None, None, 1, 7, 20)),
+    stop=st.sampled_from(((), (), (), (), (), ("a",), ("\n", "is"))),
     top_logprobs=st.sampled_from((0, 0, 2)),
     temperature=st.sampled_from((1.0, 0.0, 0.7)),
     seed=st.none() | st.integers(0, 3),
@@ -162,6 +162,11 @@ fails = st.builds(
 )
 leaves = st.builds(Leave, pick=picks, text=texts, style=styles)
 
-friendly = st.one_of(begins, extends, extends, extends, agains, siblings)
+_going_on = (extends,) * 6
+friendly = st.one_of(begins, *_going_on, agains, siblings)
 """Nothing that goes wrong, and nothing that is changed in meaning."""
-anything = st.one_of(begins, extends, extends, extends, tampers, prefills, agains, siblings, fails, leaves)
+anything = st.one_of(begins, *_going_on, tampers, prefills, agains, siblings, fails, fails, leaves)
+
+
+def conversations(actions: st.SearchStrategy[Action]) -> st.SearchStrategy[list[Action]]:
+    return st.lists(actions, min_size=3, max_size=16)

@@ -133,7 +133,7 @@ class Agent:
 
     def _prefilled(self, action: Prefill) -> Head:
         head = self._behind(action.pick, action.text)
-        begun = {"role": "assistant", "content": "Let me"}
+        begun = {"role": "assistant", "content": "Well then"}
         return Head(head.session, (*head.messages, begun), head.tools, head.turn_id)
 
     # -- how it is sent --------------------------------------------------------------------------------------

@@ -16,8 +16,9 @@ BROKEN = '<tool_call>\n{"name": "look", "arg'
 
 def replies(model: Model) -> st.SearchStrategy[tuple[str, ...]]:
     """In turn. None: random words."""
-    called = (model.call, f"Let me see.\n{model.call}", f"{model.call}\n{model.call}", BROKEN) if model.call else ()
-    return st.lists(st.sampled_from((*TEXTS, *called)), max_size=6).map(tuple)
+    called = (model.call, f"Let me see.\n{model.call}", f"{model.call}\n{model.call}", BROKEN)
+    calling = st.sampled_from(called) if model.call else st.nothing()
+    return st.lists(st.sampled_from(TEXTS) | calling, max_size=6).map(tuple)
 
 
 def scripts(model: Model) -> st.SearchStrategy[Script]:

@@ -10,7 +10,7 @@ from hypothesis import given
 
 from stenograph.engine.script import Script
 from tests.laws import checks
-from tests.laws.actions import Action, anything, friendly
+from tests.laws.actions import Action, anything, conversations, friendly
 from tests.laws.agent import Agent
 from tests.laws.scripts import babble, scripts
 from tests.stage.models import Model
@@ -33,19 +33,19 @@ async def rehearse(
                 check(agent)
 
 
-@given(st.data(), stores, st.lists(anything, min_size=1, max_size=12))
+@given(st.data(), stores, conversations(anything))
 def test_every_law_holds_whatever_is_done(model: Model, data: st.DataObject, kind: str, actions: list[Action]) -> None:
     script = data.draw(scripts(model))
     asyncio.run(rehearse(model, script, kind, actions, checks.check_extensions))
 
 
-@given(st.data(), stores, st.lists(friendly, min_size=1, max_size=12))
+@given(st.data(), stores, conversations(friendly))
 def test_who_changes_nothing_is_continued(model: Model, data: st.DataObject, kind: str, actions: list[Action]) -> None:
     script = data.draw(scripts(model))
     asyncio.run(rehearse(model, script, kind, actions, checks.check_extensions))
 
 
-@given(st.data(), stores, st.lists(anything, min_size=1, max_size=12))
+@given(st.data(), stores, conversations(anything))
 def test_ids_need_not_mean_anything(model: Model, data: st.DataObject, kind: str, actions: list[Action]) -> None:
     """Control tokens in the middle of a reply, halves of characters: what a prompt can't continue forks, and says so."""
     script = data.draw(babble(model))

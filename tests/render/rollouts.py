@@ -23,7 +23,7 @@ from stenograph.render.renderer import Renderer
 from stenograph.render.template import Template, as_template_sees
 from stenograph.render.tokenizer import Tokenizer
 from stenograph.render.writing import ReplyWriter
-from stenograph.session.fork import fork_of
+from stenograph.session.fork import foremost, fork_of
 from stenograph.session.match import Chained, Match, chained, match
 from stenograph.session.restore import restored
 from stenograph.session.tree import Tree
@@ -105,7 +105,7 @@ class Rollout:
         self._check_against_full(whole, path, sampled, prompt)
         kept = [replied.turn for replied in path[: prompt.kept]]
         self._check_prompt(whole, kept, prompt)
-        fork = prompt.fork or fork_of(self.tree, asked, matched)
+        fork = foremost(fork_of(self.tree, asked, matched), prompt.fork)
         text = raw if raw is not None else self.written(prompt, says, thinks, calls, close)
         ids = self.spelled(text)[:cut]
         turn = self._turn(asked, matched, prompt, kept, fork, whole, ids, Finish("length" if cut else "stop"))

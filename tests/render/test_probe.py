@@ -69,8 +69,8 @@ ROWS: dict[str, tuple[str, str, tuple[int | None, ...]]] = {
     "surrogate-glm-4.6": ("last loop", "written", (0, 5, 0, 0, 0, 2)),
     "surrogate-minimax-m2": ("last loop", "written", (5, 5, 6, 0, 8, 2)),
 }
-"""Where past reasoning is written; tool calls; forks under the defaults: chat of 6 turns, tool loop of 7, three tasks of
-3, each without thinking and with it. Reviewed, with the templates open, against ../shared/tokenizers/README.md."""
+"""Where past reasoning is written; tool calls; forks under the defaults: chat of 6 turns, tool loop of 7, three tasks
+of 3, each without thinking and with it. Reviewed against ../shared/tokenizers/README.md."""
 
 
 def test_it_says_what_the_template_does(tokenizer_folder: Path) -> None:
@@ -173,21 +173,24 @@ def probe_of(tokenizer: Tokenizer, template: str) -> Probe:
 def test_a_template_nobody_has_seen(tokenizer: Tokenizer) -> None:
     found = probe_of(tokenizer, odd_templates.ODD_MARKERS)
     assert (found.think_parser.opening, found.think_parser.closing) == ("((mind", "mind))")
-    assert found.call_parser.form == "@@call NAME with {KEY: VALUE} @@"
+    assert (found.call_parser.form or "").startswith("@@call NAME with {KEY: VALUE} @@")
     assert found.stop_strings == ("[[/bot]]",)
     assert found.append_only == "partly"
     assert verdict(found, "user", "some") == "forks"
     assert verdict(found, "result", "some", tools=True) == "appends"
 
 
+CALLS_AS = (
+    "{% for m in messages %}{{ m.content }}{% for c in m.tool_calls or [] %}CALL{% endfor %}<|im_end|>{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>{% endif %}"
+)
+
+
 def test_calls_in_a_form_that_is_not_known_are_told_from_none_at_all(tokenizer: Tokenizer) -> None:
     """Nothing says where the name ends, or which argument is which."""
-    shout = (
-        "{% for m in messages %}{{ m.content }}{% for c in m.tool_calls or [] %}%s{% endfor %}<|im_end|>{% endfor %}"
-    )
-    unread = probe_of(tokenizer, shout % "{{ c.function.arguments.values() | list | join('~') }}")
-    assert unread.call_parser.source == "unread"
-    assert probe_of(tokenizer, shout % "").call_parser.source == "dropped"
+    values = probe_of(tokenizer, CALLS_AS.replace("CALL", "{{ c.function.arguments.values() | join('~') }}"))
+    assert values.call_parser.source == "unread"
+    assert probe_of(tokenizer, CALLS_AS.replace("CALL", "")).call_parser.source == "dropped"
 
 
 def test_a_template_that_refuses_everything_is_probed_all_the_same(tokenizer: Tokenizer) -> None:

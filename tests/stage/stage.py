@@ -135,6 +135,12 @@ class Stage(Gateway):
         response = await self.http.post(path, content=body, headers=sent)
         return heard(response.status_code, response.headers, response.content)
 
+    async def say(
+        self, session: str | None, messages: Sequence[JSON], headers: dict[str, str] | None = None, **fields: JSON
+    ) -> Answer:
+        body = {"model": "anything", "messages": messages, "logprobs": True, "return_token_ids": True, **fields}
+        return await self.ask(chat(session), msgspec.json.encode(body), headers)
+
     async def get(self, path: str) -> JSON:
         response = await self.http.get(path)
         assert response.status_code == 200, response.text
@@ -158,3 +164,7 @@ class Stage(Gateway):
 
 def chat(session: str | None) -> str:
     return f"/s/{session}/v1/chat/completions" if session else "/v1/chat/completions"
+
+
+def user(text: str) -> JSON:
+    return {"role": "user", "content": text}

@@ -102,12 +102,13 @@ def learn(template: Template, coding: Coding) -> Grammar:
     call = _call_form(learner, words)
     think = _think(learner, call, words)
     spoken = _without_think(_opening_of_content(learner), think)
+    text_close = _text_close(learner)
     return Grammar(
         name=f"learned-{call.kind}" if call else "none",
         think=think,
         content_opening=spoken,
-        call=call and msgspec.structs.replace(call, opening=_without_think(call.opening, think)),
-        text_close=_text_close(learner),
+        call=call and _of_calls_alone(call, think, text_close),
+        text_close=text_close,
         style=learner.style,
     )
 
@@ -185,6 +186,12 @@ def _without_think(opening: str, think: tuple[str, str] | None) -> str:
 
 
 # ------------------------------------------------------------------------------------------------------------ calls
+
+
+def _of_calls_alone(form: CallForm, think: tuple[str, str] | None, text_close: str) -> CallForm:
+    """Without what belongs to reasoning before the calls, and to the turn behind them."""
+    opening, closing = _without_think(form.opening, think), form.closing.removesuffix(text_close)
+    return msgspec.structs.replace(form, opening=opening, closing=closing)
 
 
 def _wants_text(learner: Learner) -> bool:

@@ -31,6 +31,8 @@ class Tree:
         """By the chained hash of a conversation up to and with the turn's reply."""
         self._links: dict[str, str] = {}
         """Turn id to that hash."""
+        self._own_links: dict[str, Sequence[str]] = {}
+        """Call id to the chained hashes at each of its own messages."""
         self._prefixes: dict[str, Seen] = {}
         """By the chained hash of every prefix that was ever asked or answered."""
         self._asked: dict[str, list[Call]] = {}
@@ -59,6 +61,7 @@ class Tree:
             self._prefixes.setdefault(link, Seen(call, call.shared + place))
         asked = links[-1] if links else self._start_of(call)
         self._asked.setdefault(asked, []).append(call)
+        self._own_links[call.id] = links
         self._continued[call.after] = self._continued.get(call.after, 0) + 1
         self.calls[call.id] = call
         self._by_body[call.body_hash] = call
@@ -104,6 +107,23 @@ class Tree:
 
     def seen_at(self, link: str) -> Seen | None:
         return self._prefixes.get(link)
+
+    def longest_through(self, link: str, index: int) -> Call | None:
+        """Of the calls whose conversation has this hash at this message, the one that asked the most."""
+        longest: Call | None = None
+        for call in self.calls.values():
+            further = longest is None or call.reply_index > longest.reply_index
+            if further and call.reply_index > index and self._link_at(call, index) == link:
+                longest = call
+        return longest
+
+    def _link_at(self, call: Call, index: int) -> str:
+        """The chained hash at a message of the conversation that a call asked."""
+        while call.after is not None and index < call.shared - 1:
+            call = self.turns[call.after].call
+        if call.after is None or index >= call.shared:
+            return self._own_links[call.id][index - call.shared]
+        return self._links[call.after]
 
     def reply_indexes(self, message_hash: str) -> Sequence[int]:
         """At which places of its conversations a reply was said."""
