@@ -47,6 +47,16 @@ class Cell(Value, kw_only=True):
     """By way, the most frequent words on what was wrong with its prompts, and on why its calls failed."""
 
 
+class Played(Value):
+    """One rollout, measured."""
+
+    tally: Tally
+    faults: Counter[str]
+    forks: Counter[str]
+    refusal: str | None
+    """The template's, which is the same for every way: told by ours, which is the first to play."""
+
+
 class Bench:
     """One tokenizer."""
 
@@ -104,16 +114,6 @@ class Bench:
         except TemplateRefused as refused:
             return refused.message.removeprefix(REFUSES)
         return NO_CALLS
-
-
-class Played(Value):
-    """One rollout, measured."""
-
-    tally: Tally
-    faults: Counter[str]
-    forks: Counter[str]
-    refusal: str | None
-    """The template's, which is the same for every way: told by ours, which is the first to play."""
 
 
 def _refusal(agent: Agent) -> str | None:

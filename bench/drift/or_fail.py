@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import msgspec
+
 from bench.drift.model import CONTEXT, Generated, Model
 from bench.drift.plain import Plain, answered, conversation, meant
 from bench.drift.way import Refused, Sent, Trained
@@ -24,29 +26,25 @@ class OrFail:
     def __init__(self, plain: Plain, model: Model) -> None:
         self._plain = plain
         self._model = model
-        self._buffer: list[int] | None = None
-        self._spans: list[tuple[int, int]] = []
+        self._buffer: list[int] = []
+        self._spans: tuple[tuple[int, int], ...] = ()
+        """Where in the buffer something was sampled."""
         self._calls: list[Generated] = []
         self._sent: list[Sent] = []
 
     async def ask(self, body: dict[str, JSON], *, again: bool) -> list[dict[str, JSON]]:
         asked = conversation(body)
         text = self._render(asked)
-        prompt = self._plain.encode(text)
-        if self._buffer is not None and prompt[: len(self._buffer)] != self._buffer:
-            raise Refused(500, "prefix mismatch")
-        self._buffer, spans = prompt, [*self._spans]
-        if len(prompt) >= CONTEXT:
-            raise Refused(400, "the prompt exceeds max_length")
+        prompt, spans = self._extended(text), self._spans
         made = await self._model.generate(prompt, body["seed"])
         [spoken] = made.choices
         self._buffer = [*prompt, *spoken.ids]
-        self._spans = [*spans, (len(prompt), len(self._buffer))]
+        self._spans = (*spans, (len(prompt), len(self._buffer)))
         self._calls.append(made)
         self._sent.append(Sent(prompt, spans, meant(asked)))
         read = self._plain.reply(spoken.ids, spoken.finish, asked, text)
         said = Message("assistant", self._plain.decode(spoken.ids, special=False))
-        return [answered(Message("assistant", read.content, None, read.tool_calls) if read.tool_calls else said)]
+        return [answered(msgspec.structs.replace(read, reasoning=None) if read.tool_calls else said)]
 
     def sent(self) -> list[Sent]:
         return self._sent
@@ -62,6 +60,15 @@ class OrFail:
             mask[start : start + len(spoken.ids)] = [True] * len(spoken.ids)
             logprobs[start : start + len(spoken.ids)] = spoken.logprobs
         return [Trained(wholes[-1], mask, logprobs)]
+
+    def _extended(self, text: str) -> list[int]:
+        prompt = self._plain.encode(text)
+        if prompt[: len(self._buffer)] != self._buffer:
+            raise Refused(500, "prefix mismatch")
+        self._buffer = prompt
+        if len(prompt) >= CONTEXT:
+            raise Refused(400, "the prompt exceeds max_length")
+        return prompt
 
     def _render(self, asked: Conversation) -> str:
         try:

@@ -43,9 +43,11 @@ class Reading:
 
     def _control_tokens(self, ids: Sequence[int]) -> int:
         """But for empty reasoning blocks, which say nothing: templates put them into history, or take them out."""
-        words = [id for id in ids if id in self._control or self._plain.decode([id], special=True).strip()]
-        empty = sum(pair == self._think for pair in pairwise(words))
-        return sum(id in self._control for id in words) - 2 * empty
+        count = sum(id in self._control for id in ids)
+        if self._think[0] not in ids:
+            return count
+        words = (id for id in ids if id in self._control or self._plain.decode([id], special=True).strip())
+        return count - 2 * sum(pair == self._think for pair in pairwise(words))
 
     def _without_markers(self, sent: Sent) -> list[int]:
         messages = tuple(self._harmless(message) for message in sent.meant.messages)

@@ -31,7 +31,8 @@ TITLES: dict[Spelling, str] = {
 HOW = """
 A token counts as trained where a sample has it with the id and the logprob that the engine gave. A rollout with a call
 that failed is not trained: in the systems that are mirrored, the agent's exception ends it. Samples and tokens are
-counted in the others. What each way mirrors, and what it was given in its favour, stands at the top of its file.
+counted in the others. What each way mirrors, and what it is given in its favour, stands at the top of its file in
+`bench/drift`. By tokenizer and habit: `bench/drift/results.json`.
 """
 BY_HABIT = "Five figures, ordered as above: trained / behind another prompt / read otherwise / samples / failed."
 
@@ -43,7 +44,7 @@ def markdown(cells: Sequence[Cell], seeds: int) -> str:
 def as_json(cells: Sequence[Cell], seeds: int) -> str:
     """One line a cell, so that a change shows where it is."""
     head = json.dumps({"seeds": seeds, "ways": WAYS, "columns": Tally.__struct_fields__})
-    lines = ",\n".join(json.dumps(_plain(cell), ensure_ascii=False) for cell in cells)
+    lines = ",\n".join(json.dumps(_plain(cell), ensure_ascii=False, separators=(",", ":")) for cell in cells)
     return f'{head[:-1]}, "cells": [\n{lines}\n]}}\n'
 
 

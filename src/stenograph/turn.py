@@ -166,10 +166,7 @@ def _told_stop(turn: Turn) -> int | str | None:
 def prepare(house: House, session: LiveSession, ask: Ask, ticket: Ticket) -> Pending:
     check_open(session.facts)
     budget = check_budget(session.facts.budget, session.tree)
-    asked = chained(house.renderer.relevant(ask.conversation))
-    strict = (session.facts.reasoning or house.reasoning) == "strict"
-    matched = match(session.tree, asked, strict=strict)
-    whole = restored(session.tree, asked.conversation, matched, strict=strict)
+    asked, matched, whole = _matched(house, session, ask.conversation)
     prompt, parent = _render(house, session, asked, matched, whole)
     ids = _path_ids(session, parent, prompt.context)
     sampling, forced = overlaid(ask, ticket.defaults, ticket.force)
@@ -197,6 +194,21 @@ def prepare(house: House, session: LiveSession, ask: Ask, ticket: Ticket) -> Pen
         notes=(*matched.notes, *forced, *ask.notes),
         created_at=house.now(),
     )
+
+
+def prompt_ids(house: House, session: LiveSession, conversation: Conversation) -> Ids:
+    """What a request would be sent with now. Nothing is recorded."""
+    asked, matched, whole = _matched(house, session, conversation)
+    prompt, parent = _render(house, session, asked, matched, whole)
+    return _path_ids(session, parent, prompt.context)
+
+
+def _matched(house: House, session: LiveSession, conversation: Conversation) -> tuple[Chained, Match, Conversation]:
+    """What it continues; third, the conversation as it will be rendered."""
+    asked = chained(house.renderer.relevant(conversation))
+    strict = (session.facts.reasoning or house.reasoning) == "strict"
+    matched = match(session.tree, asked, strict=strict)
+    return asked, matched, restored(session.tree, asked.conversation, matched, strict=strict)
 
 
 def _render(

@@ -2,8 +2,6 @@ from __future__ import annotations
 
 import pytest
 
-pytest.register_assert_rewrite("tests.field.play", "tests.field.verdict")
-
 from tests.field.families import NAMES
 from tests.stage import models
 

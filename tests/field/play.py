@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import hashlib
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
@@ -12,8 +12,7 @@ import openai
 from openai.types.chat import ChatCompletion, ChatCompletionMessage
 
 from stenograph.clients import InProcess
-from stenograph.core import JSON, Conversation, Value
-from stenograph.wire import chat
+from stenograph.core import JSON, Value
 from tests.field import verdict
 from tests.field.player import NAME, FieldStage, Line
 from tests.laws.record import Record
@@ -71,13 +70,13 @@ class Heard(Value):
 class Overheard(httpx2.AsyncBaseTransport):
     """Keeps what was asked, for law 9."""
 
-    def __init__(self, inner: httpx2.AsyncBaseTransport, asked: dict[str, Conversation]) -> None:
+    def __init__(self, inner: httpx2.AsyncBaseTransport, asked: dict[str, bytes]) -> None:
         self._inner = inner
         self._asked = asked
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        decoded = chat.decode(await request.aread(), lambda id: b"")
-        self._asked[decoded.body_hash] = decoded.ask.conversation
+        body = await request.aread()
+        self._asked[hashlib.sha256(body).hexdigest()] = body
         return await self._inner.handle_async_request(request)
 
 
@@ -170,10 +169,6 @@ class Talk:
             {"role": "tool", "tool_call_id": call["id"], "name": call["function"]["name"], "content": text}
             for call in self.messages[-1]["tool_calls"]
         ]
-
-
-def arguments_of(message: JSON) -> JSON:
-    return json.loads(message["tool_calls"][0]["function"]["arguments"])
 
 
 @asynccontextmanager

@@ -99,9 +99,14 @@ class FieldStage(Stage):
         super().__init__(model, MemoryStore(), model_alias=[NAME], **options)
         self.player = self.watched = Player(model)
         self.renderer = model.house.renderer
-        self.asked: dict[str, Conversation] = {}
-        """What was sent, by the hash of its body."""
+        self.asked: dict[str, bytes] = {}
+        """The bodies of all calls, by their hash."""
         self.now: datetime.datetime = NOW
 
     async def _furnished(self) -> House:
         return msgspec.structs.replace(await super()._furnished(), now=lambda: self.now.timestamp())
+
+    def later(self, *, days: int) -> None:
+        """So much time has gone by, and idle sessions were looked for."""
+        self.now += datetime.timedelta(days=days)
+        self._at_desk().registry.expire()

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import msgspec
 
 from stenograph.core import Call, Conversation, Message, Turn
+from stenograph.wire import chat
 from tests.field.player import FieldStage
 from tests.laws import checks
 from tests.laws.record import Record, sampled
@@ -28,7 +29,8 @@ async def check_session(stage: FieldStage, record: Record) -> None:
 def check_prompt(stage: FieldStage, record: Record, call: Call) -> None:
     """Law 9: what was sent reads as the template writes the conversation that the caller sent."""
     voice = Rollout(stage.renderer)
-    conversation = voice.renderer.relevant(stage.asked[call.body_hash])
+    sent = chat.decode(stage.asked[call.body_hash], lambda id: b"").ask
+    conversation = voice.renderer.relevant(sent.conversation)
     strict = stage.settings.reasoning == "strict"
     render = voice.template_render(_as_recorded(conversation, record, call, strict=strict))
     spell = voice.renderer.tokenizer.decode

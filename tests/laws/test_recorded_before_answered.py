@@ -109,19 +109,3 @@ async def test_no_record_no_success(model: Model, opened: tuple[Store, Load], st
         assert (await stage.say("s", [user("hello")], stream=stream)).complete
         assert (await stage.get("/sessions/s"))["attempts"]["gateway_error"] == 1
         assert stage.witness.breaches == []
-
-
-async def test_what_others_wait_for_is_not_held_up(model: Model, opened: tuple[Store, Load]) -> None:
-    """A commit that hangs holds its session's record, and nobody else's."""
-    store, load = opened
-    async with Stage(model, store, load=load) as stage:
-        stage.shaky.open.clear()
-        caller = Caller(stage, BODY)
-        await until_committing(stage)
-        assert (await stage.tell("/sessions/s/reward", {"reward": 1.0}))["reward"] == 1.0
-        assert (await stage.tell("/sessions", {"id": "other"}))["id"] == "other"
-        stage.shaky.open.set()
-        await caller.answered()
-        stored = load("s")
-        assert stored is not None
-        assert stored.facts.reward == 1.0

@@ -36,10 +36,14 @@ class Watched(ScriptedEngine):
         """Request ids, as they come."""
         self.left: asyncio.Queue[str] = asyncio.Queue()
         """Request ids, as they end, well or not."""
+        self.refusal: Exception | None = None
+        """Raised at each call, where there is one."""
 
     async def generate(self, request: Request) -> AsyncGenerator[Delta, None]:
         self.arrived.put_nowait(request.id)
         try:
+            if self.refusal is not None:
+                raise self.refusal
             async with aclosing(super().generate(request)) as deltas:
                 async for delta in deltas:
                     yield delta
@@ -71,7 +75,7 @@ class Shaky:
         self.inner = inner
         self.fails = False
         self.open = asyncio.Event()
-        """While it is cleared, no commit of turns is done."""
+        """While it is cleared, nothing is committed."""
         self.open.set()
         self.waiting = asyncio.Event()
         """Some turns are being committed."""
@@ -79,7 +83,7 @@ class Shaky:
     async def commit(self, records: Sequence[Record]) -> None:
         if any(isinstance(record, TurnsCommitted) for record in records):
             self.waiting.set()
-            await self.open.wait()
+        await self.open.wait()
         if self.fails:
             raise StoreError("the disk is on fire")
         await self.inner.commit(records)

@@ -43,9 +43,9 @@ class Tokenizer:
         self.vocab_size: int = max(self._inner.get_vocab(with_added_tokens=True).values()) + 1
         """One above the highest id (which `len(tokenizer)` of transformers may not be)."""
 
-    def encode(self, text: str) -> list[int]:
-        """Without adding BOS or anything else: a template writes its own."""
-        ids: list[int] = self._inner.encode(text, add_special_tokens=False).ids
+    def encode(self, text: str, *, special: bool = False) -> list[int]:
+        """Without adding BOS or anything else, as a template writes its own; with it where `special`."""
+        ids: list[int] = self._inner.encode(text, add_special_tokens=special).ids
         return ids
 
     def encode_apart(self, text: str) -> list[int]:

@@ -23,12 +23,12 @@ from stenograph.errors import (
     TooLarge,
     Unauthorized,
 )
-from stenograph.server import info_calls, session_calls
+from stenograph.server import info_calls, session_calls, tokenize_calls
 from stenograph.server.desk import Desk
 from stenograph.server.model_call import ModelCall
 from stenograph.server.session_calls import answer, refusal
 from stenograph.version import __version__
-from stenograph.wire import chat, chat_answer, chat_request, info, sessions
+from stenograph.wire import chat, chat_answer, chat_request, info, sessions, tokenize
 from stenograph.wire.openapi import Route, openapi
 
 Handler = Callable[[Desk, Request], Awaitable[Response]]
@@ -38,6 +38,7 @@ OF_A_MODEL = (
     CallerError, Unauthorized, NotFound, Conflict, TooLarge, Overloaded,
     EvidenceError, EngineUnavailable, EngineTimeout, StoreError,
 )  # fmt: skip
+OF_A_LOOK = (CallerError, Unauthorized, NotFound, TooLarge)
 
 CHAT = Route(
     method="POST",
@@ -49,7 +50,6 @@ CHAT = Route(
     stream=chat_answer.ChatCompletionChunk,
     errors=OF_A_MODEL,
 )
-MODELS = Route(method="GET", path="/v1/models", operation="models", summary="The models", answer=info.Models)
 
 SESSION_CALLS: tuple[tuple[Route, Handler], ...] = (
     (Route(method="POST", path="/sessions", operation="create_session", summary="Opens a session", status=201,
@@ -86,14 +86,22 @@ SESSION_CALLS: tuple[tuple[Route, Handler], ...] = (
 OPEN_CALLS: tuple[tuple[Route, Handler], ...] = (
     (Route(method="GET", path="/health", operation="health", summary="200 where the engine answers",
            answer=info.Health, errors=(EngineUnavailable,)), info_calls.health),
-    (MODELS, info_calls.models),
 )  # fmt: skip
+
+LOOKS: tuple[tuple[Route, Handler], ...] = (
+    (Route(method="GET", path="/v1/models", operation="models", summary="The models", answer=info.Models),
+     info_calls.models),
+    (Route(method="POST", path="/tokenize", operation="tokenize", summary="The ids a request would be sent with now",
+           body=tokenize.TokenizeRequest, answer=tokenize.Tokenized, errors=OF_A_LOOK), tokenize_calls.tokenize),
+    (Route(method="POST", path="/detokenize", operation="detokenize", summary="The text of ids",
+           body=tokenize.DetokenizeRequest, answer=tokenize.Detokenized, errors=OF_A_LOOK), tokenize_calls.detokenize),
+)  # fmt: skip
+"""Under a session too. Nothing is recorded."""
 
 
 def build(desk: Callable[[], Desk]) -> ASGIApp:
     """`desk` is asked for at each call: the application may be made before the engine is up."""
     chat_call = ModelCall(desk, chat)
-    models = _handled(desk, info_calls.models, admin=False)
     root = _handled(desk, info_calls.root, admin=False)
     described = openapi(_all_routes(), __version__)
 
@@ -105,8 +113,8 @@ def build(desk: Callable[[], Desk]) -> ASGIApp:
             starlette.routing.Route("/s/{session}" + CHAT.path, chat_call, methods=["POST"]),
             starlette.routing.Route(CHAT.path, chat_call, methods=["POST"]),
             *(_route(route, _handled(desk, handler, admin=True)) for route, handler in SESSION_CALLS),
-            *(_route(route, _handled(desk, handler, admin=False)) for route, handler in OPEN_CALLS),
-            starlette.routing.Route("/s/{session}" + MODELS.path, models, methods=["GET"]),
+            *(_route(route, _handled(desk, handler, admin=False)) for route, handler in (*OPEN_CALLS, *LOOKS)),
+            *(_route(route, _handled(desk, handler, admin=False), "/s/{session}") for route, handler in LOOKS),
             starlette.routing.Route("/s/{session}", root, methods=["GET", "HEAD"]),
             starlette.routing.Route("/", root, methods=["GET", "HEAD"]),
             starlette.routing.Route("/openapi.json", description, methods=["GET"]),
@@ -116,11 +124,13 @@ def build(desk: Callable[[], Desk]) -> ASGIApp:
 
 
 def _all_routes() -> list[Route]:
-    return [CHAT, *(route for route, _ in (*SESSION_CALLS, *OPEN_CALLS))]
+    return [CHAT, *(route for route, _ in (*SESSION_CALLS, *OPEN_CALLS, *LOOKS))]
 
 
-def _route(route: Route, endpoint: Callable[[Request], Awaitable[Response]]) -> starlette.routing.Route:
-    return starlette.routing.Route(route.path, endpoint, methods=[route.method])
+def _route(
+    route: Route, endpoint: Callable[[Request], Awaitable[Response]], under: str = ""
+) -> starlette.routing.Route:
+    return starlette.routing.Route(under + route.path, endpoint, methods=[route.method])
 
 
 def _handled(desk: Callable[[], Desk], handler: Handler, *, admin: bool) -> Callable[[Request], Awaitable[Response]]:

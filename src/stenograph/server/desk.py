@@ -14,6 +14,7 @@ from stenograph.errors import CallerError, NotFound, Unauthorized
 from stenograph.live import LiveSession
 from stenograph.server.metrics import Metrics
 from stenograph.server.registry import Registry, hash_key, new_key
+from stenograph.session.tree import Tree
 from stenograph.turn import House, Ticket
 from stenograph.wire.body import Id
 from stenograph.wire.codec import Decoded
@@ -22,6 +23,8 @@ from stenograph.wire.sampling import given_by_session
 log = logging.getLogger("stenograph")
 LOST_TRAINING = 10
 """After so many calls without a session, and at each power of ten of it, a warning."""
+OWN_SESSION_TTL = 3600.0
+"""Seconds, of a session that nobody asked for: its first call was its last, but somebody may look for its record."""
 
 
 class Desk:
@@ -52,6 +55,17 @@ class Desk:
         self._check_key(id, by_key)
         return self.registry.get(id)
 
+    def session_to_look_at(self, in_path: str | None, headers: Mapping[str, str], in_body: str | None) -> LiveSession:
+        """The same for a call that records nothing: a session that is not there is an empty one, and is not opened."""
+        by_key = self._by_key(headers)
+        id = in_path or headers.get("x-session-id") or by_key or in_body or self.settings.default_session
+        if id is None:
+            self._check_anonymous()
+            return LiveSession(self.facts(), Tree())
+        self._check_key(id, by_key)
+        check_id(id, "session")
+        return self.registry.get(id) or LiveSession(self.facts(id), Tree())
+
     def facts(self, id: str | None = None, key: str | None = None) -> SessionFacts:
         now = self.house.now()
         return SessionFacts(
@@ -77,9 +91,12 @@ class Desk:
         session, _ = self.registry.open(self.facts(id))
         return session
 
-    def _own_session(self) -> LiveSession:
+    def _check_anonymous(self) -> None:
         if self.settings.admin_key is not None:
             raise Unauthorized("no session: send a session's api_key, as bearer or x-api-key")
+
+    def _own_session(self) -> LiveSession:
+        self._check_anonymous()
         self._without_session += 1
         self.metrics.without_session.inc()
         if self._without_session >= LOST_TRAINING and _is_power_of_ten(self._without_session):
@@ -88,7 +105,7 @@ class Desk:
                 "Point the agent at /s/SESSION/v1, or send the header X-Session-ID.",
                 self._without_session,
             )
-        session, _ = self.registry.open(self.facts())
+        session, _ = self.registry.open(msgspec.structs.replace(self.facts(), ttl=OWN_SESSION_TTL))
         return session
 
     # -- calls ---------------------------------------------------------------------------------------------

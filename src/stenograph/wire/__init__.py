@@ -10,5 +10,6 @@ sse.py       frames
 errors.py    errors in OpenAI's shape
 chat*.py     OpenAI Chat Completions: request, messages, answer, and `chat.py`, the pair itself
 sessions.py  the bodies and answers of the session calls
+tokenize.py  text to ids and back, in vLLM's shape
 openapi.py   our own description, from the types above and the table of routes
 """

@@ -89,23 +89,29 @@ def request(raw: bytes) -> tuple[ChatRequest, body.Fields]:
 
 def ask(request: ChatRequest, fields: body.Fields) -> Ask:
     _refuse_what_cannot_be(request)
-    tools, tool_notes = _tools(request)
-    switches = _switches(request)
-    arguments = thinking.template_arguments(switches)
+    prompt, (tools, tool_notes) = conversation(request), _tools(request)
     _check_tool_choice(request, bool(tools))
     given = sampling.given(request)
     return Ask(
         protocol="chat",
         model=request.model,
-        conversation=Conversation(chat_messages.messages(request.messages), tools, arguments),
+        conversation=prompt,
         sampling=Sampling(**given),
         given=frozenset(given),
         n=request.n or 1,
         top_logprobs=request.top_logprobs or 0,
         tool_choice="none" if request.tool_choice == "none" else "auto",
-        notes=extras.each_once([*tool_notes, *thinking.notes(switches), *_notes(request, fields)]),
+        notes=extras.each_once([*tool_notes, *thinking.notes(_switches(request)), *_notes(request, fields)]),
         labels=extras.labels(fields),
     )
+
+
+def conversation(request: ChatRequest) -> Conversation:
+    """As much of a body as a prompt is made of."""
+    _check_continuation(request)
+    tools, _ = _tools(request)
+    arguments = thinking.template_arguments(_switches(request))
+    return Conversation(chat_messages.messages(request.messages), tools, arguments)
 
 
 def _switches(request: ChatRequest) -> thinking.Switches:
@@ -126,7 +132,6 @@ def _refuse_what_cannot_be(request: ChatRequest) -> None:
     if request.response_format is not None and request.response_format.type != "text":
         kind = request.response_format.type
         raise body.refuse("response_format", f"{kind} is not supported yet", code="unsupported_parameter")
-    _check_continuation(request)
 
 
 def _check_continuation(request: ChatRequest) -> None:

@@ -1,0 +1,58 @@
+"""The ids that a request would be sent with, and the text of ids: looked up, never recorded."""
+
+from __future__ import annotations
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from stenograph.errors import TooLarge
+from stenograph.live import LiveSession
+from stenograph.render.tokenizer import Tokenizer
+from stenograph.server.desk import Desk
+from stenograph.server.session_calls import answer
+from stenograph.turn import prompt_ids
+from stenograph.wire import tokenize as wire
+from stenograph.wire.body import refuse
+
+
+async def tokenize(desk: Desk, request: Request) -> Response:
+    asked = wire.tokenize(await _body(desk, request))
+    session, tokenizer = _session(desk, request, asked), desk.house.renderer.tokenizer
+    conversation = wire.conversation(asked)
+    if conversation is not None:
+        ids = prompt_ids(desk.house, session, conversation).tolist()
+    else:
+        ids = tokenizer.encode(asked.prompt or "", special=asked.add_special_tokens is not False)
+    spelled = [tokenizer.text_of(id) for id in ids] if asked.return_token_strs else None
+    return answer(wire.Tokenized(len(ids), desk.house.info.max_model_len, ids, spelled))
+
+
+async def detokenize(desk: Desk, request: Request) -> Response:
+    asked = wire.detokenize(await _body(desk, request))
+    _session(desk, request, asked)
+    _check_ids(asked.tokens, desk.house.renderer.tokenizer)
+    return answer(wire.Detokenized(desk.house.renderer.tokenizer.decode(asked.tokens)))
+
+
+def _session(desk: Desk, request: Request, asked: wire.TokenizeRequest | wire.DetokenizeRequest) -> LiveSession:
+    in_path: str | None = request.path_params.get("session")
+    if asked.model is not None:
+        desk.check_model(asked.model, under_session=in_path is not None)
+    return desk.session_to_look_at(in_path, request.headers, asked.session_id)
+
+
+def _check_ids(ids: list[int], tokenizer: Tokenizer) -> None:
+    """A decoder leaves out what it does not know, without a word."""
+    for place, id in enumerate(ids):
+        if not tokenizer.text_of(id):
+            raise refuse(f"tokens[{place}]", f"{id} is no token of this model")
+
+
+async def _body(desk: Desk, request: Request) -> bytes:
+    pieces, size, bound = list[bytes](), 0, desk.settings.max_body_bytes
+    async for piece in request.stream():
+        size += len(piece)
+        if size > bound:
+            raise TooLarge(f"the body is larger than {bound} bytes")
+        pieces.append(piece)
+    return b"".join(pieces)
