@@ -56,6 +56,8 @@ REFUSED: dict[tuple[str, str], str] = {
     ("qwen3.5", "a system message in the middle"): "System message must be at the beginning",
 }
 """Cells that a template refuses, in its own words."""
+TOOLS_UNTOLD = {"deepseek-v3.1"}
+"""Their template writes calls and results but not the list of tools: an agent's system message has to."""
 
 
 def rewritten(model: Model, kind: str, history: str = "template") -> str:

@@ -13,7 +13,7 @@ from stenograph.clients import InProcess
 from stenograph.core import JSON
 from stenograph.engine.script import FaultKind
 from stenograph.gateway import HERE
-from tests.field.families import refuses
+from tests.field.families import TOOLS_UNTOLD
 from tests.field.play import TOOL, Play, playing
 from tests.field.player import CONTEXT, NAME, Line
 from tests.laws.record import sampled
@@ -223,7 +223,7 @@ async def test_sends_every_parameter(model: Model) -> None:
         assert {name: sent[name] for name in SENT} == SENT
         assert sent["stop"][:1] == ("STOP",)
         prompt = play.stage.renderer.tokenizer.decode(play.player.calls[0].prompt)
-        assert ("Looks something up." in prompt) != refuses(model, "a list of tools")
+        assert ("Looks something up." in prompt) == (model.name not in TOOLS_UNTOLD)
         await play.left("", samples=1)
 
 

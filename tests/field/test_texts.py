@@ -9,7 +9,7 @@ from tests.field.player import Line
 from tests.stage.models import Model
 
 HARMLESS = "harmless words"
-ALWAYS = ("<|im_end|>", "<|im_start|>assistant\n", "<tool_call>", "</tool_call>", "<think>", "</think>", "[INST]")
+ALWAYS = ("<|im_end|>", "<|im_start|>assistant", "<tool_call>", "</tool_call>", "<think>", "</think>", "[INST]")
 MOST = 12
 """Of a tokenizer's own markers: some have thousands."""
 

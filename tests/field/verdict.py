@@ -51,14 +51,23 @@ def _path(record: Record, call: Call) -> Iterator[Turn]:
 
 
 def _as_recorded(asked: Conversation, record: Record, call: Call, *, strict: bool) -> Conversation:
-    """With reasoning put back into the replies that the call follows; they are the ones that the caller sent."""
-    messages = list(asked.messages)
+    """With what was left out of the replies that the call follows; they are the ones that the caller sent."""
+    messages, renamed = list(asked.messages), dict[str, str]()
     for turn in record.conversation(call):
         place = turn.call.reply_index
         assert _means(messages[place], turn.reply), (messages[place], turn.reply)
+        calls = zip(messages[place].tool_calls, turn.reply.tool_calls, strict=True)
+        renamed.update({theirs.id: ours.id for theirs, ours in calls})
         reasoning = messages[place].reasoning if strict else turn.reply.reasoning
         messages[place] = msgspec.structs.replace(turn.reply, reasoning=reasoning)
-    return msgspec.structs.replace(asked, messages=tuple(messages))
+    return msgspec.structs.replace(asked, messages=tuple(_answering(message, renamed) for message in messages))
+
+
+def _answering(message: Message, renamed: dict[str, str]) -> Message:
+    """Results answer the calls on record, whatever the agent calls them."""
+    if message.tool_call_id not in renamed:
+        return message
+    return msgspec.structs.replace(message, tool_call_id=renamed[message.tool_call_id])
 
 
 def _means(sent: Message, reply: Message) -> bool:

@@ -132,7 +132,7 @@ class Agent:
         return Head(head.session, tuple(messages), head.tools)
 
     def _prefilled(self, action: Prefill) -> Head:
-        head = self._behind(action.pick, action.text)
+        head = self._behind(action.pick, f"{action.text}, and begin well")
         begun = {"role": "assistant", "content": "Well then"}
         return Head(head.session, (*head.messages, begun), head.tools, head.turn_id)
 

@@ -137,8 +137,7 @@ def _said(turn: Turn) -> tuple[int, str, tuple[str, ...]]:
 
 def _cut_by_a_string(record: Record, call: Call) -> bool:
     """What a stop string leaves in the tokens is not in the message: no prompt can read right and hold it."""
-    told = call.fork is not None and call.fork.reason == ForkReason.TEMPLATE_REWROTE_HISTORY
-    return told and any(isinstance(turn.stop_reason, str) for turn in record.conversation(call))
+    return call.fork is not None and any(isinstance(turn.stop_reason, str) for turn in record.conversation(call))
 
 
 async def check_told(stage: Stage, record: Record) -> None:
