@@ -94,6 +94,10 @@ def of_call(**changes: Any) -> Callable[[TurnsCommitted], TurnsCommitted]:
     return change
 
 
+def renamed(id: str) -> Callable[[TurnsCommitted], TurnsCommitted]:
+    return lambda call: first_turn(lambda turn: replace(turn, id=id))(of_call(id=id)(call))
+
+
 def without_forks(evidence: Evidence) -> Evidence:
     sessions = (
         replace(session, calls=tuple(of_call(fork=None)(call) for call in session.calls))

@@ -8,7 +8,7 @@ import pytest
 
 from stenograph.audit.audit import LAWS, audit
 from stenograph.audit.case import Evidence
-from stenograph.core import Attempt, State
+from stenograph.core import Attempt, Message, State
 from tests.audit import corruptions as wrong
 from tests.audit.corruptions import Corrupt, replace
 
@@ -46,7 +46,7 @@ BROKEN: dict[str, tuple[str, str, Corrupt]] = {
     "a logprob is text": (EVIDENCE, "no number: '-0.5'", wrong.logprob("-0.5")),
     "a logprob is missing": (EVIDENCE, "ids with", wrong.said(lambda one: replace(one, logprobs=one.logprobs[:-1]))),
     "a turn on disk is another": (APPEND, "otherwise than memory",
-        wrong.stored(wrong.committed(wrong.first_turn(lambda turn: replace(turn, reply=replace(turn.reply, content="x")))))),
+        wrong.stored(wrong.committed(wrong.first_turn(lambda turn: replace(turn, reply=Message("assistant", "x")))))),
     "a turn in memory is another": (APPEND, "otherwise than memory",
         wrong.remembered(wrong.committed(wrong.first_turn(lambda turn: replace(turn, finish_reason="abort"))))),
     "a turn is only in memory": (APPEND, "the store does not have it",
@@ -71,7 +71,7 @@ BROKEN: dict[str, tuple[str, str, Corrupt]] = {
     "a call is twice in the log": (ONE, "2 times in the engine's log",
         lambda evidence: replace(evidence, log=(*evidence.log, evidence.log[0]))),
     "a call is twice in the record": (ONE, "another recorded call has its request id",
-        wrong.stored(lambda one: replace(one, calls=(*one.calls, wrong.of_call(id="x")(wrong.first_turn(lambda turn: replace(turn, id="x"))(one.calls[-1])))))),
+        wrong.stored(lambda one: replace(one, calls=(*one.calls, wrong.renamed("x")(one.calls[-1]))))),
     "a call left no turn and is not counted": (ONE, "1 calls left no turn", wrong.stray()),
     "a call is of no session": (ONE, "session x: the engine was called for it", wrong.stray("x")),
     "a call was for another session": (ONE, "the engine was called for session x",
@@ -95,7 +95,8 @@ BROKEN: dict[str, tuple[str, str, Corrupt]] = {
     "a sample stands twice": (ONCE, "trained 2 times",
         lambda evidence: replace(evidence, samples=(*evidence.samples, evidence.samples[0]))),
     "a sample is of no turn": (ONCE, "not the path from the root to turn x",
-        wrong.sample(lambda one: replace(one, leaf_turn_id="x"))), }  # fmt: skip
+        wrong.sample(lambda one: replace(one, leaf_turn_id="x"))),
+}  # fmt: skip
 
 
 def found(evidence: Evidence) -> dict[str, tuple[str, ...]]:

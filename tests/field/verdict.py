@@ -80,4 +80,3 @@ def _means(sent: Message, reply: Message) -> bool:
 def _value(arguments: object) -> object:
     """As values; an agent that prints them as Python would has sent text."""
     return ast.literal_eval(arguments) if isinstance(arguments, str) else arguments
-

@@ -7,12 +7,13 @@ from collections import Counter
 import msgspec
 import numpy as np
 
-from stenograph.core import JSON, Call, ForkReason, Turn
+from stenograph.core import JSON, Call, Conversation, ForkReason, Turn
+from stenograph.session.canonical import tools_hash
 from tests.laws.agent import Agent
 from tests.laws.record import Record, as_recorded, exact, logprobs, sampled
 from tests.stage.stage import Stage
 
-
+NO_TOOLS = tools_hash(Conversation(()))
 HONEST = {ForkReason.BRANCHED, ForkReason.RESAMPLED}
 """How a conversation forks that goes on from one of its turns."""
 
@@ -118,8 +119,8 @@ def check_extensions(agent: Agent) -> None:
             record = records[heard.session]
             (call,) = (call for call in record.calls if call.id == heard.call_id)
             assert call.after == heard.meant or _has_twin(record, heard.meant)
-            assert call.parent == call.after or _cut_by_a_string(record, call)
-            assert call.fork is None or call.fork.reason in HONEST or _cut_by_a_string(record, call)
+            assert call.parent == call.after or _cut_short(record, call), call.fork
+            assert call.fork is None or call.fork.reason in HONEST or _cut_short(record, call), call.fork
 
 
 def _has_twin(record: Record, turn_id: str) -> bool:
@@ -135,9 +136,13 @@ def _said(turn: Turn) -> tuple[int, str, tuple[str, ...]]:
     return place, (reply.content or "").strip(), tuple(call.text or "" for call in reply.tool_calls)
 
 
-def _cut_by_a_string(record: Record, call: Call) -> bool:
-    """What a stop string leaves in the tokens is not in the message: no prompt can read right and hold it."""
-    return call.fork is not None and any(isinstance(turn.stop_reason, str) for turn in record.conversation(call))
+def _cut_short(record: Record, call: Call) -> bool:
+    """What a stop string leaves in the tokens is not in the message, and half a call may be none of what a template can
+    write: no prompt can read right and hold it."""
+    return call.fork is not None and any(
+        isinstance(turn.stop_reason, str) or (turn.finish_reason == "length" and turn.call.tools_hash != NO_TOOLS)
+        for turn in record.conversation(call)
+    )
 
 
 async def check_told(stage: Stage, record: Record) -> None:

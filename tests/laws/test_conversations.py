@@ -47,6 +47,6 @@ def test_who_changes_nothing_is_continued(model: Model, data: st.DataObject, kin
 
 @given(st.data(), stores, conversations(anything))
 def test_ids_need_not_mean_anything(model: Model, data: st.DataObject, kind: str, actions: list[Action]) -> None:
-    """Control tokens in the middle of a reply, halves of characters: what a prompt can't continue forks, and says so."""
+    """Control tokens in a reply, halves of characters: what a prompt can't continue forks, and says so."""
     script = data.draw(babble(model))
     asyncio.run(rehearse(model, script, kind, actions))

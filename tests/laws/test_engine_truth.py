@@ -46,7 +46,7 @@ async def test_each_sibling_has_its_own_ids_and_logprobs(model: Model, opened: t
 
 
 async def test_a_logprob_of_zero_is_a_logprob(model: Model, opened: tuple[Store, Load]) -> None:
-    """Where the model was certain. It is the value that padding looks like, so it must not be taken for a missing one."""
+    """Where the model was certain. Padding looks like that, so it must not be taken for a missing one."""
     store, load = opened
     async with Stage(model, store, Script(replies=("the answer of and to is because " * 4,)), load=load) as stage:
         await stage.say("s", [user("hello")])

@@ -15,9 +15,11 @@ ODD_MARKERS = (
     "{% for m in messages %}{% if m.role == 'user' %}{% set ns.last = loop.index0 %}{% endif %}{% endfor %}"
     "{% for m in messages %}"
     "{% if m.role == 'assistant' %}[[bot]]"
-    "{% if m.reasoning is defined and m.reasoning and loop.index0 > ns.last %}((mind {{ m.reasoning }} mind)){% endif %}"
+    "{% if m.reasoning is defined and m.reasoning and loop.index0 > ns.last %}"
+    "((mind {{ m.reasoning }} mind)){% endif %}"
     "{{ m.content | trim }}"
-    "{% for c in m.tool_calls or [] %}@@call {{ c.function.name }} with {{ c.function.arguments | tojson }} @@{% endfor %}"
+    "{% for c in m.tool_calls or [] %}"
+    "@@call {{ c.function.name }} with {{ c.function.arguments | tojson }} @@{% endfor %}"
     "[[/bot]]"
     "{% else %}[[{{ m.role }}]]{{ m.content }}[[/{{ m.role }}]]{% endif %}{% endfor %}"
     "{% if add_generation_prompt %}[[bot]]{% endif %}"
@@ -28,7 +30,8 @@ SYSTEM_IN_USER = (
     "{% set sys = messages[0].content if messages[0].role == 'system' else '' %}"
     "{% set loop_messages = messages[1:] if sys else messages %}"
     "{% for m in loop_messages %}"
-    "{% if m.role == 'user' %}<|im_start|>user\n{% if loop.first and sys %}{{ sys }}\n\n{% endif %}{{ m.content }}<|im_end|>\n"
+    "{% if m.role == 'user' %}<|im_start|>user\n"
+    "{% if loop.first and sys %}{{ sys }}\n\n{% endif %}{{ m.content }}<|im_end|>\n"
     "{% else %}<|im_start|>model\n{{ m.content }}<|im_end|>\n{% endif %}{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>model\n{% endif %}"
 )
@@ -42,7 +45,8 @@ ROUNDS = (
 
 LISTENS = (
     "{% set ns = namespace(quiet=false) %}"
-    "{% for m in messages %}{% if m.role == 'user' and '/quiet' in m.content %}{% set ns.quiet = true %}{% endif %}{% endfor %}"
+    "{% for m in messages %}"
+    "{% if m.role == 'user' and '/quiet' in m.content %}{% set ns.quiet = true %}{% endif %}{% endfor %}"
     "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% if ns.quiet %}(quiet) {% endif %}{% endif %}"
 )
@@ -58,7 +62,8 @@ XML_CALLS = (
     "{% for m in messages %}<|im_start|>{{ m.role }}\n"
     "{% if m.role == 'tool' %}<output>{{ m.content }}</output>{% else %}{{ m.content }}{% endif %}"
     '{% for c in m.tool_calls or [] %}\n<run tool="{{ c.function.name }}">'
-    '{% for k, v in c.function.arguments.items() %}\n<with key="{{ k }}">{{ v if v is string else v | tojson }}</with>{% endfor %}'
+    "{% for k, v in c.function.arguments.items() %}"
+    '\n<with key="{{ k }}">{{ v if v is string else v | tojson }}</with>{% endfor %}'
     "\n</run>{% endfor %}<|im_end|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )

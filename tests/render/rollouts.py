@@ -1,7 +1,7 @@
-"""Rollouts without a server: a renderer and a tree, a model that spells in its own way, and law 9 looked at on each turn.
+"""Rollouts without a server: a renderer and a tree, a model that spells in its own way, law 9 on each turn.
 
-What the model says is written in its family's form but never in canonical tokens. Whether a prompt reads right is told by
-the template alone: its render of the conversation is laid beside the text of the ids that would be sent.
+What the model says is written in its family's form but never in canonical tokens. Whether a prompt reads right is told
+by the template alone: its render of the conversation is laid beside the text of the ids that would be sent.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import numpy as np
 
 from stenograph.assets.load import load_model_files, load_tokenizer
 from stenograph.core import JSON, Call, Conversation, Finish, Fork, Ids, Message, Part, Sampling, ToolCall, Turn
-from stenograph.render.grammar import Parsers
 from stenograph.render.family import Family
+from stenograph.render.grammar import Parsers
 from stenograph.render.prompting import Prompt, Prompting, Replied
 from stenograph.render.renderer import Renderer
 from stenograph.render.template import Template, as_template_sees

@@ -1,6 +1,6 @@
-"""Law 8: a certified turn renders what is new in it, however long its history; and only what can be proven is certified.
+"""Law 8: a certified turn renders what is new in it, however long its history; only what can be proven is certified.
 
-That a certified prompt is the one that the whole conversation gives is checked by `Rollout` on every turn of every test.
+That a certified prompt is the one that the whole conversation gives, `Rollout` checks on every turn of every test.
 """
 
 from __future__ import annotations

@@ -27,9 +27,7 @@ ALWAYS = smollm2.NAME
 NAMES = (ALWAYS, "qwen2.5", "llama3.1")
 """More are folders of `../shared/tokenizers`: a name here is all that they need."""
 REFUSED = "The template refuses to render this."
-_REFUSAL = (
-    "{%- if messages and messages[-1].content == '" + REFUSED + "' -%}{{- raise_exception('no') -}}{%- endif -%}"
-)
+_REFUSAL = "{%- if messages and messages[-1].content == '" + REFUSED + "' -%}{{- raise_exception('no') -}}{%- endif -%}"
 """Put in front of each template, so that there is a conversation which it refuses."""
 CITY: dict[str, JSON] = {"type": "object", "properties": {"city": {"type": "string", "description": "a city"}}}
 LOOK: dict[str, JSON] = {

@@ -60,7 +60,9 @@ def match(tree: Tree, asked: Chained, *, strict: bool) -> Match:
     anchor, _ = _choose([turn for turn in walked.anchors if turn is after] or walked.anchors, asked)
     notes: dict[NoteKind, Note] = {}
     if ambiguous and after is not None:
-        notes[NoteKind.AMBIGUOUS_MATCH] = Note(NoteKind.AMBIGUOUS_MATCH, f"several turns said this; {after.id} is taken")
+        notes[NoteKind.AMBIGUOUS_MATCH] = Note(
+            NoteKind.AMBIGUOUS_MATCH, f"several turns said this; {after.id} is taken"
+        )
     for turn in tree.conversation(after.id if after else None):
         message = asked.conversation.messages[turn.call.reply_index]
         notes |= {note.kind: note for note in _tolerances(turn, message, strict=strict)}
