@@ -109,6 +109,10 @@ class Ask(Value):
     model: str
     conversation: Conversation
     sampling: Sampling
+    previous: str | None = None
+    """The turn that the messages follow, where the caller names it and does not repeat the past (Responses)."""
+    instructed: bool = False
+    """The first message is this call's own instructions: a later call that names this one does not inherit it."""
     given: frozenset[str] = frozenset()
     """The sampling parameters that the caller set itself; a session's defaults fill the others."""
     n: int = 1
@@ -351,6 +355,8 @@ class Call(Value):
     labels: dict[str, JSON] = {}
     cached_tokens: int | None = None
     constrained: bool = False
+    instructed: bool = False
+    """As in `Ask`."""
 
     @property
     def reply_index(self) -> int:

@@ -51,6 +51,7 @@ from stenograph.render.reply import ReplyReader
 from stenograph.session.fork import foremost, fork_of
 from stenograph.session.lifecycle import check_budget, check_open
 from stenograph.session.match import Chained, Match, chained, match
+from stenograph.session.recall import recalled
 from stenograph.session.restore import restored
 from stenograph.session.settle import Limit, check_supported, limit, overlaid, own_stops, with_stops
 from stenograph.session.tree import Tree
@@ -166,7 +167,7 @@ def _told_stop(turn: Turn) -> int | str | None:
 def prepare(house: House, session: LiveSession, ask: Ask, ticket: Ticket) -> Pending:
     check_open(session.facts)
     budget = check_budget(session.facts.budget, session.tree)
-    asked, matched, whole = _matched(house, session, ask.conversation)
+    asked, matched, whole = _matched(house, session, recalled(session.tree, ask))
     prompt, parent = _render(house, session, asked, matched, whole)
     ids = _path_ids(session, parent, prompt.context)
     sampling, forced = overlaid(ask, ticket.defaults, ticket.force)
@@ -310,6 +311,7 @@ def _call(house: House, session: LiveSession, pending: Pending, tally: Tally, fo
         notes=pending.notes,
         labels=ask.labels,
         cached_tokens=tally.cached_tokens,
+        instructed=ask.instructed,
     )
 
 

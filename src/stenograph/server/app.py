@@ -29,6 +29,7 @@ from stenograph.server.model_call import ModelCall
 from stenograph.server.session_calls import answer, refusal
 from stenograph.version import __version__
 from stenograph.wire import chat, chat_answer, chat_request, info, sessions, tokenize
+from stenograph.wire.codec import Codec
 from stenograph.wire.openapi import Route, openapi
 
 Handler = Callable[[Desk, Request], Awaitable[Response]]
@@ -40,16 +41,12 @@ OF_A_MODEL = (
 )  # fmt: skip
 OF_A_LOOK = (CallerError, Unauthorized, NotFound, TooLarge)
 
-CHAT = Route(
-    method="POST",
-    path="/v1/chat/completions",
-    operation="chat_completions",
-    summary="OpenAI Chat Completions, recorded as a turn",
-    body=chat_request.ChatRequest,
-    answer=chat_answer.ChatCompletion,
-    stream=chat_answer.ChatCompletionChunk,
-    errors=OF_A_MODEL,
-)
+MODEL_CALLS: tuple[tuple[Route, Codec], ...] = (
+    (Route(method="POST", path="/v1/chat/completions", operation="chat_completions",
+           summary="OpenAI Chat Completions, recorded as a turn", body=chat_request.ChatRequest,
+           answer=chat_answer.ChatCompletion, stream=chat_answer.ChatCompletionChunk, errors=OF_A_MODEL), chat),
+)  # fmt: skip
+"""What an agent calls, and the protocol that it speaks there."""
 
 SESSION_CALLS: tuple[tuple[Route, Handler], ...] = (
     (Route(method="POST", path="/sessions", operation="create_session", summary="Opens a session", status=201,
@@ -101,7 +98,6 @@ LOOKS: tuple[tuple[Route, Handler], ...] = (
 
 def build(desk: Callable[[], Desk]) -> ASGIApp:
     """`desk` is asked for at each call: the application may be made before the engine is up."""
-    chat_call = ModelCall(desk, chat)
     root = _handled(desk, info_calls.root, admin=False)
     described = openapi(_all_routes(), __version__)
 
@@ -110,8 +106,7 @@ def build(desk: Callable[[], Desk]) -> ASGIApp:
 
     return Starlette(
         routes=[
-            starlette.routing.Route("/s/{session}" + CHAT.path, chat_call, methods=["POST"]),
-            starlette.routing.Route(CHAT.path, chat_call, methods=["POST"]),
+            *(_model_route(desk, *call, under) for call in MODEL_CALLS for under in ("/s/{session}", "")),
             *(_route(route, _handled(desk, handler, admin=True)) for route, handler in SESSION_CALLS),
             *(_route(route, _handled(desk, handler, admin=False)) for route, handler in (*OPEN_CALLS, *LOOKS)),
             *(_route(route, _handled(desk, handler, admin=False), "/s/{session}") for route, handler in LOOKS),
@@ -124,7 +119,11 @@ def build(desk: Callable[[], Desk]) -> ASGIApp:
 
 
 def _all_routes() -> list[Route]:
-    return [CHAT, *(route for route, _ in (*SESSION_CALLS, *OPEN_CALLS, *LOOKS))]
+    return [route for route, _ in (*MODEL_CALLS, *SESSION_CALLS, *OPEN_CALLS, *LOOKS)]
+
+
+def _model_route(desk: Callable[[], Desk], route: Route, codec: Codec, under: str) -> starlette.routing.Route:
+    return starlette.routing.Route(under + route.path, ModelCall(desk, codec), methods=[route.method])
 
 
 def _route(
