@@ -15,9 +15,9 @@ from bench.drift.model import CONTEXT, Model
 from bench.drift.way import Refused, Sent, Trained
 from stenograph.core import JSON, Call, Conversation, Delta, EngineInfo, Finish, Request, Turn
 from stenograph.gateway import HERE, Gateway
+from stenograph.house import House
 from stenograph.live import revived
 from stenograph.render.renderer import Renderer
-from stenograph.turn import House
 from tests.render.rollouts import NOW
 
 

@@ -10,6 +10,7 @@ Everything here is a value: frozen, without I/O, safe to hand across threads and
 from __future__ import annotations
 
 import enum
+import hashlib
 from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias, dataclass_transform
 
@@ -64,14 +65,44 @@ class Message(Value):
     name: str | None = None
 
 
-class Conversation(Value):
+class Conversation(Value, tag="conversation"):
     messages: tuple[Message, ...]
     tools: tuple[dict[str, JSON], ...] = ()
     """In the OpenAI shape, `{"type": "function", "function": {…}}`, as templates expect them."""
     template_arguments: dict[str, JSON] = {}
 
 
+class Text(Value, tag="text"):
+    """A prompt that no template writes: markers in it count."""
+
+    text: str
+
+
+class Tokens(Value, tag="tokens"):
+    """A prompt in the engine's own terms."""
+
+    ids: Ids
+
+
+PROMPT_ROLE = "prompt"
+"""Of the message by which the record holds what was new in a `Text` or in `Tokens`. No caller can send that role."""
+
+
+def text_hash(text: str) -> str:
+    """Names the text that some context encodes; see `Call.text_hash`."""
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
 # --------------------------------------------------------------------------------------------------------- sampling
+
+
+class Guide(Value):
+    """A form that a reply is held to while it is sampled: tokens under it are marked `constrained`."""
+
+    kind: Literal["json", "object", "regex", "choice", "grammar", "tag"]
+    """`json`: a JSON schema; `object`: any JSON object; `choice`: one of some texts; `grammar`: EBNF as the engine
+    takes it; `tag`: a structural tag of xgrammar's."""
+    value: JSON = None
 
 
 class Sampling(Value):
@@ -93,6 +124,8 @@ class Sampling(Value):
     stop_token_ids: tuple[int, ...] = ()
     ignore_eos: bool = False
     logit_bias: dict[int, float] = {}
+    guide: Guide | None = None
+    """What the engine's guided decoding holds the reply to."""
 
     def unusual(self) -> tuple[str, ...]:
         """The names of the parameters that differ from neutral: what an engine has to support to serve this."""
@@ -107,7 +140,7 @@ class Ask(Value):
 
     protocol: Protocol
     model: str
-    conversation: Conversation
+    prompt: Conversation | Text | Tokens
     sampling: Sampling
     previous: str | None = None
     """The turn that the messages follow, where the caller names it and does not repeat the past (Responses)."""
@@ -117,8 +150,11 @@ class Ask(Value):
     """The sampling parameters that the caller set itself; a session's defaults fill the others."""
     n: int = 1
     top_logprobs: int = 0
-    tool_choice: Literal["auto", "none"] = "auto"
-    """`none`: the tools stay in the prompt, and what reads like a call is content."""
+    tool_choice: Literal["auto", "none", "required"] = "auto"
+    """`none`: the tools stay in the prompt, and what reads like a call is content. `required`: the reply is held to one
+    or more calls."""
+    tool: str | None = None
+    """With `required`: which one; None: any."""
     notes: tuple[Note, ...] = ()
     """What the codec set aside: `field_ignored`, `tool_ignored`."""
     labels: dict[str, JSON] = {}

@@ -16,12 +16,12 @@ from stenograph.config import EngineSpec, Settings
 from stenograph.core import EngineInfo
 from stenograph.engine.engine import Engine
 from stenograph.errors import ConfigError
+from stenograph.house import House
 from stenograph.render.grammar import CALL_PARSERS, REASONING_PARSERS, Parsers
 from stenograph.render.renderer import Renderer
 from stenograph.render.template import Template
 from stenograph.render.tokenizer import Tokenizer
 from stenograph.store.store import Store
-from stenograph.turn import House
 
 IN_MEMORY = ":memory:"
 ALPHABET = string.ascii_letters + string.digits

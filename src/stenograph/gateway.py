@@ -18,6 +18,7 @@ from stenograph.engine.engine import Engine
 from stenograph.errors import StenographError
 from stenograph.export.sample import Shared, samples
 from stenograph.furnish import IN_MEMORY, furnished
+from stenograph.house import House
 from stenograph.live import LiveSession
 from stenograph.server import app
 from stenograph.server.desk import Desk
@@ -26,7 +27,6 @@ from stenograph.server.registry import Registry, new_key
 from stenograph.server.session_calls import opened
 from stenograph.session.lifecycle import rewarded
 from stenograph.store.store import StoredSession, TurnsCommitted
-from stenograph.turn import House
 from stenograph.wire import sessions
 
 if TYPE_CHECKING:

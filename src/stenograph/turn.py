@@ -14,7 +14,6 @@ The lock is never held across generation, so siblings and sub-agents run side by
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal
 
@@ -26,13 +25,9 @@ from stenograph.core import (
     Call,
     CallDelta,
     Closed,
-    Conversation,
     Done,
-    EngineInfo,
     Event,
     Fork,
-    Ids,
-    Message,
     Note,
     Opened,
     Part,
@@ -42,44 +37,15 @@ from stenograph.core import (
     Turn,
     Value,
 )
-from stenograph.engine.engine import Engine
+from stenograph.decision import Decision, decided
 from stenograph.engine.evidence import checked
+from stenograph.house import House
 from stenograph.live import LiveSession
-from stenograph.render.prompting import Prompt, Replied
-from stenograph.render.renderer import Renderer
-from stenograph.render.reply import ReplyReader
-from stenograph.session.fork import foremost, fork_of
 from stenograph.session.lifecycle import check_budget, check_open
-from stenograph.session.match import Chained, Match, chained, match
-from stenograph.session.recall import recalled
-from stenograph.session.restore import restored
 from stenograph.session.settle import Limit, check_supported, limit, overlaid, own_stops, with_stops
 from stenograph.session.tree import Tree
-from stenograph.store.store import Blob, Record, Store, TurnsCommitted
+from stenograph.store.store import TurnsCommitted
 from stenograph.tally import Choice, Tally
-
-
-class Weights(Value):
-    """What a trainer last said of the weights that the engines hold."""
-
-    version: str | None = None
-    step: int | None = None
-
-
-class House(msgspec.Struct):
-    """What every call needs and no call owns."""
-
-    engine: Engine
-    info: EngineInfo
-    renderer: Renderer
-    store: Store
-    now: Callable[[], float]
-    """Unix seconds."""
-    new_id: Callable[[], str]
-    """A fresh id of nine letters and digits, which is also what the strictest template wants of a call's id."""
-    history: str
-    reasoning: str
-    weights: Weights = Weights()
 
 
 class Ticket(Value):
@@ -99,12 +65,7 @@ class Pending(Value):
 
     ask: Ask
     ticket: Ticket
-    asked: Chained
-    matched: Match
-    new_messages: tuple[Message, ...]
-    """Behind what is matched, as they were rendered: results answer calls by the ids on record."""
-    prompt: Prompt
-    parent: str | None
+    decision: Decision
     settled: Sampling
     """As the agent and the session want it; what is sent has our own stops, too."""
     sent: Request
@@ -167,69 +128,27 @@ def _told_stop(turn: Turn) -> int | str | None:
 def prepare(house: House, session: LiveSession, ask: Ask, ticket: Ticket) -> Pending:
     check_open(session.facts)
     budget = check_budget(session.facts.budget, session.tree)
-    asked, matched, whole = _matched(house, session, recalled(session.tree, ask))
-    prompt, parent = _render(house, session, asked, matched, whole)
-    ids = _path_ids(session, parent, prompt.context)
+    decision = decided(house, session, ask)
     sampling, forced = overlaid(ask, ticket.defaults, ticket.force)
     check_supported(sampling, ask.top_logprobs, house.info)
-    family = house.renderer.family(asked.conversation)
-    bound = limit(sampling.max_tokens, len(ids), house.info.max_model_len, budget)
+    bound = limit(sampling.max_tokens, len(decision.prompt), house.info.max_model_len, budget)
     return Pending(
         ask=ask,
         ticket=ticket,
-        asked=asked,
-        matched=matched,
-        new_messages=whole.messages[matched.shared :],
-        prompt=prompt,
-        parent=parent,
+        decision=decision,
         settled=sampling,
         sent=Request(
             id=ticket.call_id,
             session_id=session.facts.id,
-            prompt=ids,
-            sampling=with_stops(sampling, bound.tokens, house.renderer.stop_ids, family.stop_strings),
+            prompt=decision.prompt,
+            sampling=with_stops(sampling, bound.tokens, house.renderer.stop_ids, decision.closes),
             n=ask.n,
             top_logprobs=ask.top_logprobs,
         ),
         limit=bound,
-        notes=(*matched.notes, *forced, *ask.notes),
+        notes=(*decision.notes, *forced, *ask.notes),
         created_at=house.now(),
     )
-
-
-def prompt_ids(house: House, session: LiveSession, conversation: Conversation) -> Ids:
-    """What a request would be sent with now. Nothing is recorded."""
-    asked, matched, whole = _matched(house, session, conversation)
-    prompt, parent = _render(house, session, asked, matched, whole)
-    return _path_ids(session, parent, prompt.context)
-
-
-def _matched(house: House, session: LiveSession, conversation: Conversation) -> tuple[Chained, Match, Conversation]:
-    """What it continues; third, the conversation as it will be rendered."""
-    asked = chained(house.renderer.relevant(conversation))
-    strict = (session.facts.reasoning or house.reasoning) == "strict"
-    matched = match(session.tree, asked, strict=strict)
-    return asked, matched, restored(session.tree, asked.conversation, matched, strict=strict)
-
-
-def _render(
-    house: House, session: LiveSession, asked: Chained, matched: Match, whole: Conversation
-) -> tuple[Prompt, str | None]:
-    facts, tree = session.facts, session.tree
-    path = [Replied(turn, turn.call.reply_index) for turn in tree.path(matched.anchor)]
-    prompt = house.renderer.prompt(
-        whole,
-        path,
-        sampled=frozenset(turn.call.reply_index for turn in tree.conversation(matched.after)),
-        key=f"{asked.tools_hash} {asked.arguments_hash}",
-        now=datetime.datetime.fromtimestamp(facts.created_at),
-        verbatim=(facts.history or house.history) == "verbatim",
-    )
-    return prompt, path[prompt.kept - 1].turn.id if prompt.kept else None
-
-
-def _path_ids(session: LiveSession, parent: str | None, context: Ids) -> Ids:
-    return np.concatenate([session.tree.ids(parent), context])
 
 
 # ---------------------------------------------------------------------------------------------------- sample (await)
@@ -237,25 +156,13 @@ def _path_ids(session: LiveSession, parent: str | None, context: Ids) -> Ids:
 
 async def generate(house: House, pending: Pending, emit: Callable[[Event], None]) -> Tally:
     """Nothing is said before the engine has: until then a failure can still be told by its status."""
-    tally = Tally(pending.sent, house.now, lambda: _reader(house, pending))
+    tally = Tally(pending.sent, house.now, lambda: pending.decision.reader(pending.sent.sampling.stop))
     deltas = checked(house.engine.generate(pending.sent), pending.sent, house.renderer.tokenizer.vocab_size)
     async for delta in deltas:
         if not tally.begun:
             emit(_opened(pending))
         emit(tally.take(delta))
     return tally
-
-
-def _reader(house: House, pending: Pending) -> ReplyReader:
-    conversation = pending.asked.conversation
-    if pending.ask.tool_choice == "none":
-        conversation = msgspec.structs.replace(conversation, tools=())
-    return house.renderer.reader(
-        conversation,
-        thinking=pending.prompt.thinking,
-        stop=pending.sent.sampling.stop,
-        new_call_id=house.new_id,
-    )
 
 
 def _opened(pending: Pending) -> Opened:
@@ -269,31 +176,31 @@ def _opened(pending: Pending) -> Opened:
 async def commit(house: House, session: LiveSession, pending: Pending, tally: Tally) -> tuple[Turn, ...]:
     """Durable first, then visible, then answered (law 5)."""
     async with session.commit_lock:
-        fork = foremost(fork_of(session.tree, pending.asked, pending.matched), pending.prompt.fork)
-        call = _call(house, session, pending, tally, fork)
+        call = _call(house, session, pending, tally, pending.decision.fork())
         turns = tuple(_turn(house, pending, call, index, choice) for index, choice in enumerate(tally.choices))
         session.facts = msgspec.structs.replace(session.facts, touched_at=call.finished_at)
-        await house.store.commit([session.facts, *_blobs(pending), TurnsCommitted(turns)])
+        await house.store.commit([session.facts, *pending.decision.keys, TurnsCommitted(turns)])
         session.tree.add(turns)
     return turns
 
 
 def _call(house: House, session: LiveSession, pending: Pending, tally: Tally, fork: Fork | None) -> Call:
-    ask, ticket, asked, matched, prompt = pending.ask, pending.ticket, pending.asked, pending.matched, pending.prompt
-    before = session.tree.turns[pending.parent].call.inert if pending.parent is not None else True
+    ask, ticket, decision = pending.ask, pending.ticket, pending.decision
+    before = session.tree.turns[decision.parent].call.inert if decision.parent is not None else True
+    tools, arguments = decision.keys
     return Call(
         id=ticket.call_id,
         session_id=session.facts.id,
-        parent=pending.parent,
-        after=matched.after,
-        shared=matched.shared,
-        context=prompt.context,
-        text_chars=prompt.text_chars,
-        text_hash=prompt.text_hash,
-        inert=prompt.inert and before,
-        messages=pending.new_messages,
-        tools_hash=asked.tools_hash,
-        arguments_hash=asked.arguments_hash,
+        parent=decision.parent,
+        after=decision.after,
+        shared=decision.shared,
+        context=decision.context,
+        text_chars=decision.text_chars,
+        text_hash=decision.text_hash,
+        inert=decision.inert and before,
+        messages=decision.messages,
+        tools_hash=tools.hash,
+        arguments_hash=arguments.hash,
         protocol=ask.protocol,
         model=ask.model,
         sampling=pending.sent.sampling,
@@ -302,7 +209,7 @@ def _call(house: House, session: LiveSession, pending: Pending, tally: Tally, fo
         request_id=pending.sent.id,
         body_hash=ticket.body_hash,
         idempotency_key=ticket.idempotency_key,
-        template_hash=house.renderer.family(asked.conversation).template.hash,
+        template_hash=decision.template_hash,
         tokenizer_hash=house.renderer.tokenizer.hash,
         created_at=pending.created_at,
         first_token_at=tally.first_token_at,
@@ -355,12 +262,3 @@ def _parts(house: House, choice: Choice) -> tuple[Part, ...]:
             version_source="engine" if said else "caller" if known else None,
         ),
     )
-
-
-def _blobs(pending: Pending) -> list[Record]:
-    """Tools and template arguments are kept once, however many calls carry them."""
-    asked = pending.asked
-    return [
-        Blob(asked.tools_hash, msgspec.json.encode(asked.conversation.tools)),
-        Blob(asked.arguments_hash, msgspec.json.encode(asked.conversation.template_arguments)),
-    ]

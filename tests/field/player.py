@@ -16,9 +16,9 @@ from stenograph.core import JSON, Conversation, Delta, Message, Request, ToolCal
 from stenograph.engine.plan import Planner
 from stenograph.engine.script import Script
 from stenograph.engine.scripted import Scene
+from stenograph.house import House
 from stenograph.render.writing import ReplyWriter
 from stenograph.store.memory import MemoryStore
-from stenograph.turn import House
 from tests.render.rollouts import NOW, TOOL, Rollout
 from tests.stage.models import Model
 from tests.stage.stage import Stage, Watched

@@ -30,7 +30,8 @@ def check_prompt(stage: FieldStage, record: Record, call: Call) -> None:
     """Law 9: what was sent reads as the template writes the conversation that the caller sent."""
     voice = Rollout(stage.renderer)
     sent = chat.decode(stage.asked[call.body_hash], lambda id: b"").ask
-    conversation = voice.renderer.relevant(sent.conversation)
+    assert isinstance(sent.prompt, Conversation)
+    conversation = voice.renderer.relevant(sent.prompt)
     strict = stage.settings.reasoning == "strict"
     render = voice.template_render(_as_recorded(conversation, record, call, strict=strict))
     spell = voice.renderer.tokenizer.decode

@@ -18,9 +18,9 @@ from stenograph.engine.script import Script
 from stenograph.engine.scripted import ScriptedEngine
 from stenograph.errors import ConfigError
 from stenograph.furnish import IN_MEMORY, furnished
+from stenograph.house import House
 from stenograph.render.template import Template
 from stenograph.render.tokenizer import Tokenizer
-from stenograph.turn import House
 from tests.conftest import NO_TOKENIZERS, TOKENIZERS
 
 ALWAYS = smollm2.NAME

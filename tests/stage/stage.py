@@ -17,10 +17,10 @@ from stenograph.engine.script import Fault, FaultKind, Script
 from stenograph.engine.scripted import ScriptedEngine
 from stenograph.errors import StoreError
 from stenograph.gateway import HERE, Gateway
+from stenograph.house import House
 from stenograph.render.tokenizer import Tokenizer
 from stenograph.session.tree import Tree
 from stenograph.store.store import Record, Store, StoredSession, TurnsCommitted
-from stenograph.turn import House
 from tests.stage.models import Model
 from tests.stage.stores import Load
 from tests.stage.talk import Answer, heard

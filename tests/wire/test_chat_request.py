@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from stenograph.core import Ask, Note, NoteKind
+from stenograph.core import Ask, Conversation, Note, NoteKind
 from stenograph.errors import CallerError
 from stenograph.wire import chat
 from stenograph.wire.codec import Decoded
@@ -28,8 +28,14 @@ def ask(**fields: Any) -> Ask:
     return decode(**fields).ask
 
 
+def conversation(**fields: Any) -> Conversation:
+    prompt = ask(**fields).prompt
+    assert isinstance(prompt, Conversation)
+    return prompt
+
+
 def only_message(message: dict[str, Any]) -> Any:
-    return ask(messages=[message]).conversation.messages[0]
+    return conversation(messages=[message]).messages[0]
 
 
 def assistant(**fields: Any) -> dict[str, Any]:
@@ -228,9 +234,9 @@ def test_other_fields_are_left_out_and_noted_and_labels_kept() -> None:
 
 def test_tools_are_kept_as_they_were_sent() -> None:
     odd = {"function": {"strict": True, "parameters": {"b": 1, "a": 2}, "name": "f"}, "type": "function", "x": 1}
-    (tool,) = ask(tools=[odd]).conversation.tools
+    (tool,) = conversation(tools=[odd]).tools
     assert json.dumps(tool) == json.dumps(odd)
-    assert ask(tools=[]).conversation.tools == ()
+    assert conversation(tools=[]).tools == ()
 
 
 @pytest.mark.parametrize("choice", ["auto", None])
@@ -239,12 +245,12 @@ def test_tools_are_called_as_the_model_likes(choice: str | None) -> None:
 
 
 def test_without_tools_nothing_is_asked_of_them() -> None:
-    assert ask(parallel_tool_calls=False, tools=[{"type": "web_search"}]).conversation.tools == ()
+    assert conversation(parallel_tool_calls=False, tools=[{"type": "web_search"}]).tools == ()
 
 
 def test_tool_choice_none_keeps_the_tools_in_the_prompt() -> None:
-    decoded = ask(tools=[TOOL], tool_choice="none")
-    assert (decoded.conversation.tools, decoded.tool_choice) == ((TOOL,), "none")
+    assert conversation(tools=[TOOL], tool_choice="none").tools == (TOOL,)
+    assert ask(tools=[TOOL], tool_choice="none").tool_choice == "none"
 
 
 @pytest.mark.parametrize(
@@ -268,7 +274,7 @@ def test_tool_choice_none_keeps_the_tools_in_the_prompt() -> None:
     ],
 )
 def test_switches_of_thinking_are_template_arguments(fields: dict[str, Any], arguments: dict[str, Any]) -> None:
-    assert ask(**fields).conversation.template_arguments == arguments
+    assert conversation(**fields).template_arguments == arguments
 
 
 def test_what_a_switch_cannot_switch_is_noted() -> None:

@@ -17,10 +17,10 @@ from typing import TypeAlias
 
 import msgspec
 
-from stenograph.core import Message, ToolCall, Value
+from stenograph.core import Message, ToolCall, Value, text_hash
 from stenograph.errors import TemplateRefused
 from stenograph.render.prompting import Prompt, Prompting, head_length
-from stenograph.render.splice import text_hash, walk
+from stenograph.render.splice import walk
 from stenograph.render.standin import stand_in, text_stand_in, texts_of
 from stenograph.render.survivors import align
 

@@ -9,11 +9,11 @@ from collections.abc import Iterator, Sequence
 import msgspec
 import numpy as np
 
-from stenograph.core import Conversation, Fork, Ids, Message, Turn, Value
+from stenograph.core import Conversation, Fork, Ids, Message, Turn, Value, text_hash
 from stenograph.errors import TemplateRefused
 from stenograph.render import survivors
 from stenograph.render.family import Family
-from stenograph.render.splice import Step, Walk, behind, text_hash, walk
+from stenograph.render.splice import Step, Walk, behind, walk
 from stenograph.render.standin import Saying, stand_in, text_stand_in, texts_of
 
 HEAD_ROLES = ("system", "developer")

@@ -7,10 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
-from stenograph.core import JSON, Conversation
+from stenograph.core import JSON, Conversation, Text, Tokens
 from stenograph.render.certificate import Certificates
 from stenograph.render.family import Family, vocabulary_of
 from stenograph.render.grammar import Parsers
+from stenograph.render.plain import PlainContext, plain_context, plain_reader
 from stenograph.render.prompting import Prompt, Prompting, Replied
 from stenograph.render.reply import ReplyReader
 from stenograph.render.template import Template
@@ -29,7 +30,7 @@ class Renderer:
     ) -> None:
         """`tool_template`: some models bring a second one, for conversations with tools. `arguments`: for the
         template of every call; a call's own win."""
-        vocabulary = vocabulary_of(tokenizer)
+        self._vocabulary = vocabulary = vocabulary_of(tokenizer)
         self.tokenizer = tokenizer
         self.certificates = Certificates()
         self._plain = Family(vocabulary, template, parsers)
@@ -56,6 +57,12 @@ class Renderer:
     ) -> ReplyReader:
         family = self.family(conversation)
         return family.reader(conversation, thinking=thinking, stop=stop, new_call_id=new_call_id)
+
+    def plain_context(self, prompt: Text | Tokens, end: int, last: int | None) -> PlainContext:
+        return plain_context(prompt, end, last, self.tokenizer, self._vocabulary.literals)
+
+    def plain_reader(self, stop: tuple[str, ...]) -> ReplyReader:
+        return plain_reader(self.tokenizer, self._vocabulary.coding, stop)
 
     def prompt(
         self,

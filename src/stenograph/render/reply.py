@@ -118,8 +118,9 @@ class ReplyReader:
 
     def _settle(self) -> None:
         self._advance(final=True)
-        if self._mode is Mode.CONTENT and not self._calls:
+        if self._mode is Mode.CONTENT and not self._calls and self._space:
             self._content.append(self._space)
+            self._said_until = self._read_until() - self._special_end()
 
     # -- out -----------------------------------------------------------------------------------------------
 
@@ -254,6 +255,11 @@ class ReplyReader:
         while place and (piece[place - 1].isspace() or piece[place - 1] in self._coding.special):
             place -= 1
         return len(piece) - place
+
+    def _special_end(self) -> int:
+        """The same of special tokens alone."""
+        read = "".join(self._coded)[: self._read_until()]
+        return len(read) - len(read.rstrip("".join(self._coding.special)))
 
     # -- calls ---------------------------------------------------------------------------------------------
 

@@ -7,10 +7,9 @@ say what was sampled, all of it and nothing else). Where the walk ends, the new 
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Sequence
 
-from stenograph.core import Ending, ForkReason, Message, Value
+from stenograph.core import Ending, ForkReason, Message, Value, text_hash
 from stenograph.render.marks import meet, skip_space
 from stenograph.render.standin import Place, places, sayings
 
@@ -43,10 +42,6 @@ class Walk(Value):
 
 Parse = Callable[[str, str], Message]
 """(what precedes, a reply as the template writes it) → the message it parses to."""
-
-
-def text_hash(text: str) -> str:
-    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 def walk(render: str, path: Sequence[Step], parse: Parse, after_mark: str) -> Walk:

@@ -11,11 +11,12 @@ import msgspec
 from stenograph.config import Settings
 from stenograph.core import SessionFacts
 from stenograph.errors import CallerError, NotFound, Unauthorized
+from stenograph.house import House
 from stenograph.live import LiveSession
 from stenograph.server.metrics import Metrics
 from stenograph.server.registry import Registry, hash_key, new_key
 from stenograph.session.tree import Tree
-from stenograph.turn import House, Ticket
+from stenograph.turn import Ticket
 from stenograph.wire.body import Id
 from stenograph.wire.codec import Decoded
 from stenograph.wire.sampling import given_by_session

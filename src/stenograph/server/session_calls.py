@@ -12,13 +12,13 @@ from stenograph.core import JSON, SessionFacts, SessionSampling, State
 from stenograph.errors import StenographError
 from stenograph.export.sample import samples
 from stenograph.export.summary import session_summary, turn_summary
+from stenograph.house import Weights
 from stenograph.live import LiveSession
 from stenograph.server.connection import error_headers
 from stenograph.server.desk import Desk
 from stenograph.server.model_call import JSON_TYPE
 from stenograph.server.registry import new_key
 from stenograph.session.lifecycle import rewarded
-from stenograph.turn import Weights
 from stenograph.wire import body, sessions
 from stenograph.wire.errors import openai_error
 from stenograph.wire.sampling import given

@@ -5,12 +5,12 @@ from __future__ import annotations
 from starlette.requests import Request
 from starlette.responses import Response
 
+from stenograph.decision import decided_on
 from stenograph.errors import TooLarge
 from stenograph.live import LiveSession
 from stenograph.render.tokenizer import Tokenizer
 from stenograph.server.desk import Desk
 from stenograph.server.session_calls import answer
-from stenograph.turn import prompt_ids
 from stenograph.wire import tokenize as wire
 from stenograph.wire.body import refuse
 
@@ -18,11 +18,11 @@ from stenograph.wire.body import refuse
 async def tokenize(desk: Desk, request: Request) -> Response:
     asked = wire.tokenize(await _body(desk, request))
     session, tokenizer = _session(desk, request, asked), desk.house.renderer.tokenizer
-    conversation = wire.conversation(asked)
-    if conversation is not None:
-        ids = prompt_ids(desk.house, session, conversation).tolist()
+    prompt = wire.prompt(asked)
+    if prompt is not None:
+        ids = decided_on(desk.house, session, prompt).prompt.tolist()
     else:
-        ids = tokenizer.encode(asked.prompt or "", special=asked.add_special_tokens is not False)
+        ids = tokenizer.encode(asked.prompt or "")
     spelled = [tokenizer.text_of(id) for id in ids] if asked.return_token_strs else None
     return answer(wire.Tokenized(len(ids), desk.house.info.max_model_len, ids, spelled))
 

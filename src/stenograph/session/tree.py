@@ -43,6 +43,8 @@ class Tree:
         """How many calls came after a turn; None: at the beginning."""
         self._choices: dict[str, list[Turn]] = {}
         """By call id."""
+        self._children: dict[str | None, list[Call]] = {}
+        """By the turn whose tokens their context continues; None: at the root."""
         self._by_body: dict[str, Call] = {}
         self._by_key: dict[str, Call] = {}
         self.tokens = 0
@@ -69,6 +71,7 @@ class Tree:
             self._by_key[call.idempotency_key] = call
         self.tokens += len(call.context)
         self._choices[call.id] = list(turns)
+        self._children.setdefault(call.parent, []).append(call)
         for turn in turns:
             self._add_turn(turn, asked)
 
@@ -131,6 +134,10 @@ class Tree:
 
     def continuations(self, turn_id: str | None) -> int:
         return self._continued.get(turn_id, 0)
+
+    def children(self, turn_id: str | None) -> Sequence[Call]:
+        """The calls whose context begins right behind a turn's tokens; None: at the root. Oldest first."""
+        return self._children.get(turn_id, ())
 
     def latest_with_body(self, body_hash: str) -> Call | None:
         return self._by_body.get(body_hash)

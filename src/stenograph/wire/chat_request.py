@@ -95,7 +95,7 @@ def ask(request: ChatRequest, fields: body.Fields) -> Ask:
     return Ask(
         protocol="chat",
         model=request.model,
-        conversation=prompt,
+        prompt=prompt,
         sampling=Sampling(**given),
         given=frozenset(given),
         n=request.n or 1,

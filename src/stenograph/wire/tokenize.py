@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import msgspec
 
-from stenograph.core import JSON, Conversation, Value
+from stenograph.core import JSON, Conversation, Text, Value
 from stenograph.wire import body, chat_request, extras, thinking
 from stenograph.wire.body import Id
 from stenograph.wire.chat_messages import MessageField
@@ -72,10 +72,10 @@ def detokenize(raw: bytes) -> DetokenizeRequest:
     return body.decode(raw, _DETOKENIZE)
 
 
-def conversation(request: TokenizeRequest) -> Conversation | None:
-    """None: a plain prompt was sent."""
+def prompt(request: TokenizeRequest) -> Conversation | Text | None:
+    """None: a text that stands for itself, without what a prompt begins with."""
     if request.messages is None:
-        return None
+        return None if request.add_special_tokens is False else Text(request.prompt or "")
     if not request.messages:
         raise body.refuse("messages", "expected at least one")
     return chat_request.conversation(
