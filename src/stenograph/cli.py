@@ -111,6 +111,12 @@ def _serve(commands: Commands) -> None:
     add("--chat-template-kwargs", metavar="JSON", help="arguments for the template of every call")
     add("--default-session", metavar="ID", help="the session of calls that name none")
     add("--grace", type=float, metavar="SECONDS", help="how long a call goes on when its caller is gone (default: 5)")
+    add(
+        "--heartbeat",
+        type=float,
+        metavar="SECONDS",
+        help="white space before a JSON answer, so often, for tunnels that cut idle connections (default: never)",
+    )
     add("--admin-key", metavar="KEY", help="needed for session calls, and makes session keys needed")
     add("--config", metavar="FILE.toml", help="the same settings in a file; flags win")  # fmt: skip
 

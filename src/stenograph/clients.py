@@ -52,11 +52,14 @@ class _Exchange(httpx2.AsyncByteStream):
         return httpx2.Response(start["status"], headers=start["headers"], stream=self, request=self._request)
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        while (message := await self._sent.get()) is not None:
+        more = True
+        while more:
+            message = await self._sent.get()
+            if message is None:
+                raise httpx2.RemoteProtocolError("the answer was broken off", request=self._request)
             if body := message.get("body"):
                 yield body
-            if not message.get("more_body"):
-                break
+            more = message.get("more_body", False)
         await self._running
 
     async def aclose(self) -> None:

@@ -49,6 +49,9 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
     default_session: str | None = None
     grace: Annotated[float, Meta(ge=0)] = 5.0
     """Seconds that a call goes on after its caller went away."""
+    heartbeat: Annotated[float, Meta(ge=0)] = 0.0
+    """Seconds of silence after which a JSON answer that is under way gets white space in front; 0: never. For tunnels
+    that cut idle connections."""
     admin_key: str | None = None
     max_body_bytes: Annotated[int, Meta(ge=1)] = MAX_BODY_BYTES
 

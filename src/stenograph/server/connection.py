@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine, Mapping
+from collections.abc import Coroutine, Mapping
 from typing import Any
 
 from starlette.types import Message, Receive, Scope, Send
@@ -65,11 +65,11 @@ class Connection:
         start: Message = {"type": "http.response.start", "status": status, "headers": pairs}
         await self._send(start)
 
-    async def stream(self, frames: AsyncIterator[bytes]) -> None:
-        async for frame in frames:
-            if frame:
-                await self._send({"type": "http.response.body", "body": frame, "more_body": True})
-        await self._send({"type": "http.response.body", "body": b""})
+    async def more(self, piece: bytes) -> None:
+        await self._send({"type": "http.response.body", "body": piece, "more_body": True})
+
+    async def last(self, piece: bytes) -> None:
+        await self._send({"type": "http.response.body", "body": piece})
 
     async def _left(self) -> None:
         while (await self._receive())["type"] != "http.disconnect":

@@ -47,17 +47,26 @@ class Flight:
         if not self.listeners and not self.over:
             self._leaving = asyncio.get_running_loop().call_later(self._grace, self.abort)
 
-    async def events(self) -> AsyncIterator[Event]:
-        """All of them from the beginning, as they come; raises what the call failed of."""
+    async def events(self, patience: float | None = None) -> AsyncIterator[Event | None]:
+        """All of them from the beginning, as they come; raises what the call failed of. None: so many seconds of
+        `patience` went by without one."""
         place = 0
         while place < len(self._events) or not self.over:
-            if place == len(self._events):
-                await self._news.wait()
-                continue
-            yield self._events[place]
-            place += 1
+            if place < len(self._events):
+                yield self._events[place]
+                place += 1
+            elif not await self._heard(patience):
+                yield None
         if self._error is not None:
             raise self._error
+
+    async def _heard(self, patience: float | None) -> bool:
+        try:
+            async with asyncio.timeout(patience):
+                await self._news.wait()
+        except TimeoutError:
+            return False
+        return True
 
     def abort(self) -> None:
         """Not at once: a task that is cancelled before its first step never runs, and so would count nothing."""

@@ -20,6 +20,9 @@ from stenograph.wire.codec import Codec, Decoded
 
 log = logging.getLogger("stenograph")
 JSON_TYPE = {"content-type": "application/json"}
+HEARTBEAT = b"\n"
+KEEP_ALIVE_SECONDS = 15.0
+"""Of silence in a stream. Tunnels and proxies cut a connection that is idle for 60 to 120 s."""
 SSE_TYPE = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache", "x-accel-buffering": "no"}
 
 
@@ -39,6 +42,9 @@ class ModelCall:
             self._desk().metrics.disconnects.inc()
         except StenographError as error:
             self._desk().metrics.errors.labels(str(error.status)).inc()
+            if connection.started:
+                log.warning("an answer was broken off behind its heartbeats: %s", error.message)
+                return
             body = self._codec.error_body(error)
             await connection.answer(error.status, {**JSON_TYPE, **headers, **error_headers(error)}, body)
 
@@ -102,30 +108,49 @@ class _Answer:
                 self._source.leave()
 
     async def _json(self, connection: Connection, decoded: Decoded, headers: dict[str, str]) -> None:
-        events = [event async for event in self._events()]
-        await connection.answer(200, {**JSON_TYPE, **headers}, decoded.encoder.json(events))
+        """Where heartbeats are wanted, silence is filled with white space, which JSON allows in front. A failure behind
+        it can only break the answer off: the caller asks again, and is told by a status."""
+        said: list[Event] = []
+        async for event in self._events(self._desk.settings.heartbeat or None):
+            if event is not None:
+                said.append(event)
+                continue
+            if not connection.started:
+                await connection.start(200, {**JSON_TYPE, **headers})
+            await connection.more(HEARTBEAT)
+        body = decoded.encoder.json(said)
+        if connection.started:
+            await connection.last(body)
+        else:
+            await connection.answer(200, {**JSON_TYPE, **headers}, body)
 
     async def _stream(self, connection: Connection, decoded: Decoded, headers: dict[str, str]) -> None:
-        """The status waits for the first event: what fails before it is told by its status."""
-        events = self._events()
+        """The status waits for the first event, or for the first silence: what fails before is told by its status."""
+        events = self._events(KEEP_ALIVE_SECONDS)
         first = await anext(events)
         await connection.start(200, {**SSE_TYPE, **headers})
-        await connection.stream(_frames(first, events, decoded, self._desk))
+        async for frame in _frames(first, events, decoded, self._desk):
+            if frame:
+                await connection.more(frame)
+        await connection.last(b"")
 
-    async def _events(self) -> AsyncIterator[Event]:
+    async def _events(self, patience: float | None) -> AsyncIterator[Event | None]:
         if isinstance(self._source, Flight):
-            async for event in self._source.events():
+            async for event in self._source.events(patience):
                 yield event
             return
         for event in replay(self._session.tree, self._session.tree.choices(self._source)):
             yield event
 
 
-async def _frames(first: Event, rest: AsyncIterator[Event], decoded: Decoded, desk: Desk) -> AsyncIterator[bytes]:
-    yield decoded.encoder.sse(first)
+async def _frames(
+    first: Event | None, rest: AsyncIterator[Event | None], decoded: Decoded, desk: Desk
+) -> AsyncIterator[bytes]:
+    encoder = decoded.encoder
+    yield encoder.sse_idle() if first is None else encoder.sse(first)
     try:
         async for event in rest:
-            yield decoded.encoder.sse(event)
+            yield encoder.sse_idle() if event is None else encoder.sse(event)
     except StenographError as error:
         desk.metrics.errors.labels(str(error.status)).inc()
         yield decoded.encoder.sse_error(error)

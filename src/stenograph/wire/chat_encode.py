@@ -87,6 +87,9 @@ class ChatEncoder:
             case Done():
                 return self._last(event)
 
+    def sse_idle(self) -> bytes:
+        return sse.KEEP_ALIVE
+
     def sse_error(self, error: StenographError) -> bytes:
         return sse.data(openai_error(error))
 

@@ -26,6 +26,9 @@ class Encoder(Protocol):
     def sse(self, event: Event) -> bytes:
         """The frames for one event, in order; b"" where the caller asked for nothing that the event holds."""
 
+    def sse_idle(self) -> bytes:
+        """A frame that says nothing, for a stream in which nothing is said."""
+
     def sse_error(self, error: StenographError) -> bytes:
         """The last frames of a stream that has begun and cannot end well."""
 
