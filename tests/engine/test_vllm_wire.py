@@ -149,7 +149,8 @@ def test_alternatives_without_a_chance_are_left_out() -> None:
 def test_every_parameter_is_written_out() -> None:
     sampling = Sampling(max_tokens=9, logit_bias={7: 1.5})
     body = msgspec.json.decode(body_of(request([5, 6], n=2, top=3, max_tokens=9, logit_bias={7: 1.5}), "policy"))
-    assert {name: body[name] for name in SUPPORTS} == msgspec.json.decode(msgspec.json.encode(sampling))
+    sent = {name: body[name] for name in SUPPORTS}
+    assert {"guide": None, **sent} == msgspec.json.decode(msgspec.json.encode(sampling))
     asked = {"model": "policy", "prompt": [5, 6], "n": 2, "logprobs": 3, "request_id": "r1", "session_id": "session"}
     assert body.items() >= asked.items()
     assert set(SUPPORTS) == set(NEUTRAL.__struct_fields__)

@@ -198,6 +198,7 @@ def test_the_json_is_the_contracts_key_by_key() -> None:
                     "stop_token_ids": [],
                     "ignore_eos": False,
                     "logit_bias": {"7": -1.0},
+                    "guide": None,
                 },
                 "constrained": False,
                 "finish_reason": "length",

@@ -25,12 +25,13 @@ async def test_literal_markers(model: Model, whose: str) -> None:
     counts, markers = [], _markers(model)
     for text in (markers, HARMLESS):
         counts.append(await _control_ids(model, {"system": "Be brief.", "user": "Find", "tool": "it", whose: text}))
-        assert text == HARMLESS or "".join(markers.split()) in counts[0][1]
+        assert text == HARMLESS or any("".join(markers.split()) in prompt for prompt in counts[0][1])
     assert counts[0][0] == counts[1][0]
 
 
-async def _control_ids(model: Model, texts: dict[str, str]) -> tuple[list[int], str]:
-    """How many each prompt has of them; and the text of the last one, without its white space."""
+async def _control_ids(model: Model, texts: dict[str, str]) -> tuple[list[int], list[str]]:
+    """How many each prompt has of them; and their texts, without white space. (Mistral's system prompt stands before a
+    user's message only, so it need not be in the last one.)"""
     async with playing(model) as play:
         talk = play.talk(system(texts["system"]), tools=[TOOL])
         await talk.call(texts["user"], q="cats")
@@ -41,5 +42,5 @@ async def _control_ids(model: Model, texts: dict[str, str]) -> tuple[list[int], 
         assert forks[1] == ("assistant_edited" if "assistant" in texts else forks[1])
         await play.left(*forks, samples=1 + sum(map(bool, forks)))
         prompts, control = [call.prompt for call in play.player.calls], set(model.tokenizer.markers.values())
-        last = "".join(model.tokenizer.decode(prompts[-1]).split())
-        return [sum(id in control for id in prompt) for prompt in prompts], last
+        read = ["".join(model.tokenizer.decode(prompt).split()) for prompt in prompts]
+        return [sum(id in control for id in prompt) for prompt in prompts], read
