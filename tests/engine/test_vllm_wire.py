@@ -153,7 +153,7 @@ def test_every_parameter_is_written_out() -> None:
     assert {"guide": None, **sent} == msgspec.json.decode(msgspec.json.encode(sampling))
     asked = {"model": "policy", "prompt": [5, 6], "n": 2, "logprobs": 3, "request_id": "r1", "session_id": "session"}
     assert body.items() >= asked.items()
-    assert set(SUPPORTS) == set(NEUTRAL.__struct_fields__)
+    assert {*SUPPORTS, "guide"} == set(NEUTRAL.__struct_fields__)
 
 
 @pytest.mark.parametrize("changed", [{"temperature": 0.001}, {"logit_bias": {5: 101.0}}, {"seed": -1}])
