@@ -87,7 +87,7 @@ def _serve(commands: Commands) -> None:
         "--engine",
         action="append",
         metavar="KIND=WHERE",
-        help="vllm=URL, local=GGUF_FILE, local=smollm2, scripted=[FILE]",
+        help="vllm=URL, local=GGUF_FILE, local=smollm2, scripted=[FILE]; may be repeated, for one model on several",
     )
     add("--model", metavar="NAME", help="the name agents ask for (default: what the engine says)")
     add("--model-alias", action="append", metavar="ALIAS", help="another name for it; may be repeated")
@@ -109,6 +109,7 @@ def _serve(commands: Commands) -> None:
     add("--reasoning-parser", metavar="auto|none|NAME", help="how reasoning is read (default: auto)")
     add("--chat-template", metavar="FILE", help="a Jinja template in place of the tokenizer's own")
     add("--chat-template-kwargs", metavar="JSON", help="arguments for the template of every call")
+    add("--in-flight", type=int, metavar="N", help="choices that one engine samples at once; more wait (default: 256)")
     add("--default-session", metavar="ID", help="the session of calls that name none")
     add("--grace", type=float, metavar="SECONDS", help="how long a call goes on when its caller is gone (default: 5)")
     add(

@@ -46,6 +46,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
     """A Jinja file, in place of the tokenizer's own template."""
     chat_template_kwargs: dict[str, JSON] = {}
     """Arguments for the template of every call; a call's own win."""
+    in_flight: Annotated[int, Meta(ge=1)] = 256
+    """Choices that one engine samples at once; more wait, sessions in turn."""
     default_session: str | None = None
     grace: Annotated[float, Meta(ge=0)] = 5.0
     """Seconds that a call goes on after its caller went away."""

@@ -226,6 +226,31 @@ class Request(Value):
     n: int = 1
     top_logprobs: int = 0
     """How many alternatives to report beside each sampled token; 0: none."""
+    engine: str | None = None
+    """The member of the pool that sampled the session's latest turn: its prefix cache is there."""
+
+
+class EngineInfo(Value):
+    """What an engine says of itself once it is connected."""
+
+    name: str
+    """`vllm-0`: kind and place in the pool."""
+    kind: str
+    model: str
+    max_model_len: int
+    logprob_kind: LogprobKind
+    supports: frozenset[str]
+    """The fields of `Sampling` that this engine honours; any other that is not neutral is refused."""
+    max_top_logprobs: int = 0
+    vocab_size: int | None = None
+    """Ids at or above it are never sent. None: the engine does not say, the tokenizer's own bound is used."""
+
+
+class VersionRun(Value):
+    """So many tokens in a row, sampled under one version of the weights."""
+
+    version: str
+    tokens: int
 
 
 class Finish(Value):
@@ -245,30 +270,17 @@ class Delta(Value):
     """One row an id, best first; None where it was not asked for."""
     finish: Finish | None = None
     """On the last delta of the choice."""
-    weight_version: str | None = None
-    """Under which weights these ids were sampled, where the engine says so itself."""
+    versions: tuple[VersionRun, ...] = ()
+    """Under which weights the choice's latest tokens were sampled, oldest first, where the engine says so itself. The
+    last run ends with this delta's last id; together they may reach back behind its first (vLLM speaks at the end)."""
     cached_tokens: int | None = None
     """How much of the prompt the engine had in its cache, where it says so."""
+    by: EngineInfo | None = None
+    """Who sampled these ids: written by the pool, which knows."""
 
     def __post_init__(self) -> None:
         if len(self.ids) != len(self.logprobs) or (self.top is not None and len(self.top) != len(self.ids)):
             raise ValueError(f"{len(self.ids)} ids, {len(self.logprobs)} logprobs, {self.top and len(self.top)} tops")
-
-
-class EngineInfo(Value):
-    """What an engine says of itself once it is connected."""
-
-    name: str
-    """`vllm-0`: kind and place in the pool."""
-    kind: str
-    model: str
-    max_model_len: int
-    logprob_kind: LogprobKind
-    supports: frozenset[str]
-    """The fields of `Sampling` that this engine honours; any other that is not neutral is refused."""
-    max_top_logprobs: int = 0
-    vocab_size: int | None = None
-    """Ids at or above it are never sent. None: the engine does not say, the tokenizer's own bound is used."""
 
 
 # ------------------------------------------------------------------------------------------------ what is answered

@@ -15,6 +15,7 @@ from stenograph.assets.smollm2 import NAME as SMOLLM2
 from stenograph.config import EngineSpec, Settings
 from stenograph.core import EngineInfo
 from stenograph.engine.engine import Engine
+from stenograph.engine.pool import Pool
 from stenograph.errors import ConfigError
 from stenograph.house import House
 from stenograph.render.grammar import CALL_PARSERS, REASONING_PARSERS, Parsers
@@ -32,16 +33,15 @@ CALL_ID_LENGTH = 9
 async def furnished(settings: Settings, log: Path | None = None, own: Engine | None = None) -> House:
     """`log`: where an embedded engine writes down what it was sent and returned. `own`: an engine that the caller
     brings, in place of those that the settings name."""
-    connected = _served(own, settings) if own is not None else _connected(_only_engine(settings), settings, log)
-    engine, info, files, tokenizer = await connected
+    pool, info, (files, tokenizer) = await _pooled(settings, log, own)
     try:
         renderer = await asyncio.to_thread(renderer_of, settings, files, tokenizer)
         store = open_store(settings.store)
     except BaseException:
-        await engine.close()
+        await pool.close()
         raise
     return House(
-        engine=engine,
+        engines=pool,
         info=info,
         renderer=renderer,
         store=store,
@@ -69,77 +69,75 @@ def open_store(where: str) -> Store:
 # --------------------------------------------------------------------------------------------------------- engines
 
 
-Connected: TypeAlias = tuple[Engine, EngineInfo, ModelFiles, Tokenizer]
+EMBEDDED = ("local", "scripted")
+"""Kinds that need the tokenizer before they start. Any other is asked first which model it serves."""
+Loaded: TypeAlias = tuple[ModelFiles, Tokenizer]
 
 
-def _only_engine(settings: Settings) -> EngineSpec:
+async def _pooled(settings: Settings, log: Path | None, own: Engine | None) -> tuple[Pool, EngineInfo, Loaded]:
     specs = settings.engines()
-    if len(specs) != 1:
-        raise ConfigError("give one --engine KIND=WHERE (several are for a later version)")
-    return specs[0]
-
-
-async def _connected(spec: EngineSpec, settings: Settings, log: Path | None) -> Connected:
-    if spec.kind == "vllm":
-        return await _served(_vllm(spec), settings)
-    files = await asyncio.to_thread(load_model_files, settings.tokenizer or _brought_by(spec))
-    tokenizer = await asyncio.to_thread(load_tokenizer, files)
-    embedded = _local(spec, files, tokenizer, log) if spec.kind == "local" else _scripted(spec, tokenizer, log)
-    return embedded, await _started(embedded), files, tokenizer
-
-
-async def _started(engine: Engine) -> EngineInfo:
+    if own is None and not specs:
+        raise ConfigError("give an --engine KIND=WHERE, or several")
+    brought = next((_brought_by(spec) for spec in specs if spec.kind in EMBEDDED), None)
+    loaded = await asyncio.to_thread(_loaded, settings.tokenizer or brought) if brought else None
+    engines = [own] if own else [_engine(spec, place, loaded, log) for place, spec in enumerate(specs)]
+    pool = Pool(engines, settings.in_flight)
     try:
-        return await engine.start()
+        info = await pool.start()
+        known = await asyncio.to_thread(_files_of_server, settings, info) if loaded is None else loaded
     except BaseException:
-        await engine.close()
+        await pool.close()
         raise
+    pool.tokenizer = known[1]
+    return pool, info, known
 
 
-async def _served(engine: Engine, settings: Settings) -> Connected:
-    """An embedded engine brings its tokenizer; any other is asked first which model it serves."""
-    info = await _started(engine)
-    try:
-        files, tokenizer = await asyncio.to_thread(_files_of_server, settings, info)
-    except BaseException:
-        await engine.close()
-        raise
-    return engine, info, files, tokenizer
+def _engine(spec: EngineSpec, place: int, loaded: Loaded | None, log: Path | None) -> Engine:
+    name = f"{spec.kind}-{place}"
+    if loaded and spec.kind == "local":
+        return _local(spec, name, loaded, log)
+    if loaded and spec.kind == "scripted":
+        return _scripted(spec, name, loaded, log)
+    return _vllm(spec, name)
 
 
-def _vllm(spec: EngineSpec) -> Engine:
+def _vllm(spec: EngineSpec, name: str) -> Engine:
     from stenograph.engine.vllm import VllmEngine
 
-    return VllmEngine(spec.where)
+    return VllmEngine(spec.where, name)
 
 
-def _local(spec: EngineSpec, files: ModelFiles, tokenizer: Tokenizer, log: Path | None) -> Engine:
+def _local(spec: EngineSpec, name: str, loaded: Loaded, log: Path | None) -> Engine:
     from stenograph.engine.local import LocalEngine
 
-    return LocalEngine(str(gguf_file(spec.where)), tokenizer, model=files.name, log=log)
+    files, tokenizer = loaded
+    return LocalEngine(str(gguf_file(spec.where)), tokenizer, model=files.name, name=name, log=log)
 
 
-def _scripted(spec: EngineSpec, tokenizer: Tokenizer, log: Path | None) -> Engine:
+def _scripted(spec: EngineSpec, name: str, loaded: Loaded, log: Path | None) -> Engine:
     from stenograph.engine.script import load
     from stenograph.engine.scripted import DEFAULT, ScriptedEngine
 
-    return ScriptedEngine(load(Path(spec.where)) if spec.where else DEFAULT, tokenizer, log=log)
+    return ScriptedEngine(load(Path(spec.where)) if spec.where else DEFAULT, loaded[1], name=name, log=log)
 
 
 def _brought_by(spec: EngineSpec) -> str:
     return spec.where if spec.kind == "local" else SMOLLM2
 
 
-def _files_of_server(settings: Settings, info: EngineInfo) -> tuple[ModelFiles, Tokenizer]:
-    if settings.tokenizer is not None:
-        files = load_model_files(settings.tokenizer)
-    else:
-        try:
-            files = load_model_files(info.model)
-        except ConfigError as error:
-            detail = f"the engine serves {info.model}, and that names no tokenizer here ({error})"
-            raise ConfigError(f"{detail}: give --tokenizer a folder or a hub name") from error
+def _loaded(name: str) -> Loaded:
+    files = load_model_files(name)
     return files, load_tokenizer(files)
+
+
+def _files_of_server(settings: Settings, info: EngineInfo) -> Loaded:
+    if settings.tokenizer is not None:
+        return _loaded(settings.tokenizer)
+    try:
+        return _loaded(info.model)
+    except ConfigError as error:
+        detail = f"the engine serves {info.model}, and that names no tokenizer here ({error})"
+        raise ConfigError(f"{detail}: give --tokenizer a folder or a hub name") from error
 
 
 # --------------------------------------------------------------------------------------------------------- renderer

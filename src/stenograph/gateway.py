@@ -60,7 +60,7 @@ class Gateway:
         try:
             registry = Registry(house.store, house.now, self.settings.grace)
         except BaseException:
-            await house.engine.close()
+            await house.engines.close()
             await house.store.close()
             raise
         self._desk = Desk(self.settings, house, registry, Metrics())
@@ -76,7 +76,7 @@ class Gateway:
             self._sweeping.cancel()
         async with contextlib.AsyncExitStack() as stack:
             stack.push_async_callback(desk.house.store.close)
-            stack.push_async_callback(desk.house.engine.close)
+            stack.push_async_callback(desk.house.engines.close)
             stack.push_async_callback(desk.registry.close)
 
     async def _furnished(self) -> House:

@@ -6,22 +6,17 @@ from collections.abc import Callable
 
 import msgspec
 
-from stenograph.core import EngineInfo, Value
-from stenograph.engine.engine import Engine
+from stenograph.core import EngineInfo
+from stenograph.engine.pool import Pool
+from stenograph.origin import Weights
 from stenograph.render.renderer import Renderer
 from stenograph.store.store import Store
 
 
-class Weights(Value):
-    """What a trainer last said of the weights that the engines hold."""
-
-    version: str | None = None
-    step: int | None = None
-
-
 class House(msgspec.Struct):
-    engine: Engine
+    engines: Pool
     info: EngineInfo
+    """What holds of every engine."""
     renderer: Renderer
     store: Store
     now: Callable[[], float]
@@ -30,4 +25,4 @@ class House(msgspec.Struct):
     """A fresh id of nine letters and digits, which is also what the strictest template wants of a call's id."""
     history: str
     reasoning: str
-    weights: Weights = Weights()
+    weights: Weights = msgspec.field(default_factory=Weights)

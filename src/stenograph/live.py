@@ -17,6 +17,11 @@ class LiveSession:
         self.commit_lock = asyncio.Lock()
         """Held from the last look at the tree until the turn is durable and in it; never across generation."""
 
+    @property
+    def engine(self) -> str | None:
+        """Which one sampled its latest tokens."""
+        return next((turn.parts[-1].engine for turn in reversed(self.tree.turns.values()) if turn.parts), None)
+
 
 def revived(stored: StoredSession) -> LiveSession:
     """As it was when its last turn was committed: its next call extends it as if nothing had happened."""

@@ -6,17 +6,18 @@ from collections.abc import Callable
 
 import numpy as np
 
-from stenograph.core import Delta, Finish, Ids, Logprobs, Piece, Request, TopLogprob
+from stenograph.core import Delta, Finish, Ids, Logprobs, Part, Piece, Request, TopLogprob
+from stenograph.origin import Origins, Weights
 from stenograph.render.reply import ReplyReader
 
 
 class Choice:
     """One choice of a call. `finish` is there once the engine has ended it."""
 
-    def __init__(self, reader: ReplyReader) -> None:
+    def __init__(self, reader: ReplyReader, weights: Weights) -> None:
         self.reader = reader
         self.finish = Finish("abort")
-        self.weight_version: str | None = None
+        self._origins = Origins(weights)
         self._ids: list[Ids] = []
         self._logprobs: list[Logprobs] = []
         self._top: list[tuple[TopLogprob, ...]] | None = None
@@ -24,7 +25,7 @@ class Choice:
     def take(self, delta: Delta) -> Piece:
         self._ids.append(delta.ids)
         self._logprobs.append(delta.logprobs)
-        self.weight_version = delta.weight_version or self.weight_version
+        self._origins.take(delta)
         if delta.top is not None:
             self._top = self._top or []
             self._top += delta.top
@@ -51,13 +52,19 @@ class Choice:
         return np.concatenate(self._logprobs) if self._logprobs else np.zeros(0, np.float32)
 
     @property
+    def parts(self) -> tuple[Part, ...]:
+        return self._origins.parts(self.ids, self.logprobs)
+
+    @property
     def top(self) -> tuple[tuple[TopLogprob, ...], ...] | None:
         return None if self._top is None else tuple(self._top)
 
 
 class Tally:
-    def __init__(self, sent: Request, now: Callable[[], float], reader: Callable[[], ReplyReader]) -> None:
-        self.choices = [Choice(reader()) for _ in range(sent.n)]
+    def __init__(
+        self, sent: Request, now: Callable[[], float], reader: Callable[[], ReplyReader], weights: Weights
+    ) -> None:
+        self.choices = [Choice(reader(), weights) for _ in range(sent.n)]
         self.first_token_at: float | None = None
         self.cached_tokens: int | None = None
         self._now = now

@@ -30,7 +30,6 @@ from stenograph.core import (
     Fork,
     Note,
     Opened,
-    Part,
     Piece,
     Request,
     Sampling,
@@ -41,6 +40,7 @@ from stenograph.decision import Decision, decided
 from stenograph.engine.evidence import checked
 from stenograph.house import House
 from stenograph.live import LiveSession
+from stenograph.origin import moves
 from stenograph.session.lifecycle import check_budget, check_open
 from stenograph.session.settle import Limit, check_supported, limit, overlaid, own_stops, with_stops
 from stenograph.session.tree import Tree
@@ -144,6 +144,7 @@ def prepare(house: House, session: LiveSession, ask: Ask, ticket: Ticket) -> Pen
             sampling=with_stops(sampling, bound.tokens, house.renderer.stop_ids, decision.closes),
             n=ask.n,
             top_logprobs=ask.top_logprobs,
+            engine=session.engine,
         ),
         limit=bound,
         notes=(*decision.notes, *forced, *ask.notes),
@@ -156,8 +157,8 @@ def prepare(house: House, session: LiveSession, ask: Ask, ticket: Ticket) -> Pen
 
 async def generate(house: House, pending: Pending, emit: Callable[[Event], None]) -> Tally:
     """Nothing is said before the engine has: until then a failure can still be told by its status."""
-    tally = Tally(pending.sent, house.now, lambda: pending.decision.reader(pending.sent.sampling.stop))
-    deltas = checked(house.engine.generate(pending.sent), pending.sent, house.renderer.tokenizer.vocab_size)
+    tally = Tally(pending.sent, house.now, lambda: pending.decision.reader(pending.sent.sampling.stop), house.weights)
+    deltas = checked(house.engines.generate(pending.sent), pending.sent, house.renderer.tokenizer.vocab_size)
     async for delta in deltas:
         if not tally.begun:
             emit(_opened(pending))
@@ -177,7 +178,7 @@ async def commit(house: House, session: LiveSession, pending: Pending, tally: Ta
     """Durable first, then visible, then answered (law 5)."""
     async with session.commit_lock:
         call = _call(house, session, pending, tally, pending.decision.fork())
-        turns = tuple(_turn(house, pending, call, index, choice) for index, choice in enumerate(tally.choices))
+        turns = tuple(_turn(pending, call, index, choice) for index, choice in enumerate(tally.choices))
         session.facts = msgspec.structs.replace(session.facts, touched_at=call.finished_at)
         await house.store.commit([session.facts, *pending.decision.keys, TurnsCommitted(turns)])
         session.tree.add(turns)
@@ -222,19 +223,19 @@ def _call(house: House, session: LiveSession, pending: Pending, tally: Tally, fo
     )
 
 
-def _turn(house: House, pending: Pending, call: Call, index: int, choice: Choice) -> Turn:
-    finish, reply = choice.finish, choice.reader.reply
+def _turn(pending: Pending, call: Call, index: int, choice: Choice) -> Turn:
+    finish, reply, parts = choice.finish, choice.reader.reply, choice.parts
     return Turn(
         id=pending.ticket.turn_ids[index],
         call=call,
         choice=index,
-        parts=_parts(house, choice),
+        parts=parts,
         reply=reply,
         finish_reason="tool_calls" if finish.reason == "stop" and reply.tool_calls else finish.reason,
         stop_reason=finish.stop,
         ending=choice.reader.ending,
         limit=_limit(pending, choice),
-        notes=choice.reader.notes,
+        notes=(*choice.reader.notes, *moves(pending.sent.engine, parts)),
         top=choice.top,
     )
 
@@ -244,21 +245,3 @@ def _limit(pending: Pending, choice: Choice) -> Literal["context", "budget"] | N
     if choice.finish.reason != "length":
         return None
     return pending.limit.full if len(choice.ids) >= pending.limit.tokens else "context"
-
-
-def _parts(house: House, choice: Choice) -> tuple[Part, ...]:
-    """An engine's own word on its weights wins over the trainer's."""
-    info, said = house.info, choice.weight_version
-    known = said or house.weights.version
-    return (
-        Part(
-            ids=choice.ids,
-            logprobs=choice.logprobs,
-            engine=info.name,
-            engine_kind=info.kind,
-            logprob_kind=info.logprob_kind,
-            weight_version=known,
-            step=house.weights.step if known == house.weights.version else None,
-            version_source="engine" if said else "caller" if known else None,
-        ),
-    )

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from stenograph.core import Delta, Finish, Request, Sampling
+from stenograph.core import Delta, Finish, Request, Sampling, VersionRun
 from stenograph.engine.evidence import checked
 from stenograph.engine.log import LoggedCall
 from stenograph.engine.raw import MISREPORTS
@@ -180,7 +180,7 @@ async def test_versions_are_reported_as_they_change() -> None:
         first = await anext(deltas)
         engine.weight_version = "v2"
         second = await anext(deltas)
-    assert (first.weight_version, second.weight_version) == ("v1", "v2")
+    assert [delta.versions for delta in (first, second)] == [(VersionRun("v1", 1),), (VersionRun("v2", 1),)]
 
 
 @pytest.mark.parametrize(("kind", "alternatives", "certain"), [("raw", 5, False), ("processed", 1, True)])

@@ -69,7 +69,7 @@ async def _loaded(name: str, where: str) -> Model:
         template.write_text(_REFUSAL + (files.chat_template or ""))
         chosen = settings({"tokenizer": where, "store": IN_MEMORY, "chat-template": str(template)})
         house = await furnished(chosen, own=ScriptedEngine(Script(model=name)))
-    await house.engine.close()
+    await house.engines.close()
     await house.store.close()
     return Model(name, house, _call_of(house, Template(files.chat_template or "", files.special_tokens)))
 

@@ -13,11 +13,13 @@ import msgspec
 from stenograph.clients import InProcess
 from stenograph.core import JSON, Delta, Request, SessionFacts
 from stenograph.engine.log import LoggedCall
+from stenograph.engine.pool import Pool
 from stenograph.engine.script import Fault, FaultKind, Script
 from stenograph.engine.scripted import ScriptedEngine
 from stenograph.errors import StoreError
 from stenograph.gateway import HERE, Gateway
 from stenograph.house import House
+from stenograph.origin import Weights
 from stenograph.render.tokenizer import Tokenizer
 from stenograph.session.tree import Tree
 from stenograph.store.store import Record, Store, StoredSession, TurnsCommitted
@@ -125,10 +127,13 @@ class Stage(Gateway):
         self.http = httpx2.AsyncClient(transport=InProcess(self.witness), base_url=HERE, timeout=None)
 
     async def _furnished(self) -> House:
+        pool = Pool([self.watched], self.settings.in_flight)
+        pool.tokenizer = self._model.tokenizer
         return msgspec.structs.replace(
             self._model.house,
-            engine=self.watched,
-            info=await self.watched.start(),
+            engines=pool,
+            info=await pool.start(),
+            weights=Weights(),
             store=self.shaky,
             history=self.settings.history,
             reasoning=self.settings.reasoning,

@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 
 import numpy as np
 
-from stenograph.core import JSON, Delta, Finish, Request, TopLogprob
+from stenograph.core import JSON, Delta, Finish, Request, TopLogprob, VersionRun
 from stenograph.errors import CallerError, EvidenceError
 
 SENTINEL = -9999.0
@@ -28,9 +28,11 @@ def delta_from(
     top: JSON = None,
     finish: Finish | None = None,
     weight_version: str | None = None,
+    versions: tuple[VersionRun, ...] = (),
     cached_tokens: int | None = None,
 ) -> Delta:
-    """A delta out of raw wire values; `top` holds one list of (id, logprob) pairs a token, best first."""
+    """A delta out of raw wire values; `top` holds one list of (id, logprob) pairs a token, best first. An engine says
+    either of which weights these very ids are, or of which the latest tokens were, run by run."""
     if type(choice) is not int:
         raise EvidenceError(f"the choice's index is no integer ({choice!r})")
     where = f"choice {choice}"
@@ -44,7 +46,7 @@ def delta_from(
         logprobs=np.array(values, np.float32),
         top=None if top is None else _rows(where, tokens, _list(f"{where}: top logprobs", top)),
         finish=finish,
-        weight_version=weight_version,
+        versions=(VersionRun(weight_version, len(tokens)),) if weight_version is not None and tokens else versions,
         cached_tokens=cached_tokens,
     )
 
@@ -103,6 +105,7 @@ class _Ledger:
             raise EvidenceError(f"{where}: {self._counts[delta.choice]} tokens where max_tokens is {self._limit}")
         _refuse_values(where, delta.ids.tolist(), delta.logprobs.tolist(), self._vocab_size)
         self._refuse_top(where, delta)
+        self._refuse_versions(where, delta)
         if delta.finish:
             self._finish(where, delta, delta.finish)
 
@@ -118,6 +121,11 @@ class _Ledger:
         if isinstance(finish.stop, int) and delta.ids[-1:].tolist() != [finish.stop]:
             raise EvidenceError(f"{where}: stopped at token {finish.stop}, which is not the last token returned")
         self._finished[delta.choice] = True
+
+    def _refuse_versions(self, where: str, delta: Delta) -> None:
+        reach = sum(run.tokens for run in delta.versions)
+        if any(run.tokens < 1 for run in delta.versions) or reach > self._counts[delta.choice]:
+            raise EvidenceError(f"{where}: weight versions of {reach} tokens, and {self._counts[delta.choice]} came")
 
     def _refuse_top(self, where: str, delta: Delta) -> None:
         if not self._top:

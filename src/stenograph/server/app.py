@@ -23,7 +23,7 @@ from stenograph.errors import (
     TooLarge,
     Unauthorized,
 )
-from stenograph.server import info_calls, session_calls, tokenize_calls
+from stenograph.server import engine_calls, info_calls, session_calls, tokenize_calls
 from stenograph.server.desk import Desk
 from stenograph.server.model_call import ModelCall
 from stenograph.server.session_calls import answer, refusal
@@ -39,6 +39,7 @@ OF_A_MODEL = (
     CallerError, Unauthorized, NotFound, Conflict, TooLarge, Overloaded,
     EvidenceError, EngineUnavailable, EngineTimeout, StoreError,
 )  # fmt: skip
+OF_AN_ENGINE = (Unauthorized, EngineUnavailable, EngineTimeout)
 OF_A_LOOK = (CallerError, Unauthorized, NotFound, TooLarge)
 
 MODEL_CALLS: tuple[tuple[Route, Codec], ...] = (
@@ -74,7 +75,13 @@ SESSION_CALLS: tuple[tuple[Route, Handler], ...] = (
            answer=sessions.TreeView, errors=OF_A_SESSION), session_calls.session_tree),
     (Route(method="POST", path="/engines/weights", operation="set_weights",
            summary="Names the weights that the engines hold from now on", body=sessions.Weights,
-           answer=sessions.Weights, errors=(CallerError, Unauthorized)), session_calls.set_weights),
+           answer=sessions.Weights, errors=(CallerError, Unauthorized)), engine_calls.set_weights),
+    (Route(method="POST", path="/engines/pause", operation="pause_engines",
+           summary="Holds every generation for a change of weights; answered once nothing is sampled any more",
+           answer=info.Engines, errors=OF_AN_ENGINE), engine_calls.pause_engines),
+    (Route(method="POST", path="/engines/resume", operation="resume_engines",
+           summary="Lets every generation go on", answer=info.Engines, errors=OF_AN_ENGINE),
+     engine_calls.resume_engines),
     (Route(method="GET", path="/metrics", operation="metrics", summary="Prometheus' text", media="text/plain"),
      info_calls.metrics),
 )  # fmt: skip

@@ -8,20 +8,22 @@ from starlette.responses import Response
 from stenograph.core import State
 from stenograph.errors import EngineUnavailable
 from stenograph.server.desk import Desk
+from stenograph.server.engine_calls import views
 from stenograph.server.session_calls import answer
 from stenograph.wire.info import Health, Model, Models
 
 
 async def health(desk: Desk, request: Request) -> Response:
-    info = desk.house.info
-    if not await desk.house.engine.healthy():
-        raise EngineUnavailable(f"engine {info.name} ({info.kind}) does not answer")
-    return answer(Health(status="ok", engine=info.name, kind=info.kind, model=info.model))
+    if not await desk.house.engines.healthy():
+        names = ", ".join(f"{member.info.name} ({member.info.kind})" for member in desk.house.engines.members)
+        raise EngineUnavailable(f"no engine answers: {names}")
+    return answer(Health(status="ok", model=desk.house.info.model, engines=views(desk)))
 
 
 async def metrics(desk: Desk, request: Request) -> Response:
     is_open = (facts.state is State.OPEN for facts in desk.registry.all_facts())
     desk.metrics.open_sessions.set(sum(is_open))
+    desk.metrics.engines(views(desk))
     return Response(desk.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
@@ -32,4 +34,4 @@ async def models(desk: Desk, request: Request) -> Response:
 
 async def root(desk: Desk, request: Request) -> Response:
     """Agents knock here before they begin."""
-    return answer(Health(status="ok", engine=desk.house.info.name, kind=desk.house.info.kind, model=desk.models[0]))
+    return answer(Health(status="ok", model=desk.models[0], engines=views(desk)))

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from stenograph.core import Call, Turn
+from stenograph.wire.info import EngineView
 
 SECONDS = (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100, 300, 1000)
 
@@ -27,6 +28,13 @@ class Metrics:
         self.without_session = Counter("stenograph_calls_without_session", "Calls that named none", registry=registry)
         self.in_flight = Gauge("stenograph_calls_in_flight", "Calls under way", registry=registry)
         self.open_sessions = Gauge("stenograph_open_sessions", "Sessions that take calls", registry=registry)
+        self.engine_up = Gauge("stenograph_engine_up", "1 where an engine takes calls", ["engine"], registry=registry)
+        self.engine_in_flight = Gauge(
+            "stenograph_engine_in_flight", "Choices that an engine samples", ["engine"], registry=registry
+        )
+        self.engine_waiting = Gauge(
+            "stenograph_engine_waiting", "Calls that wait for an engine", ["engine"], registry=registry
+        )
         self.first_token = Histogram(
             "stenograph_first_token_seconds", "Arrival to first token", buckets=SECONDS, registry=registry
         )
@@ -43,6 +51,13 @@ class Metrics:
         if call.first_token_at is not None:
             self.first_token.observe(call.first_token_at - call.created_at)
         self.duration.observe(call.finished_at - call.created_at)
+
+    def engines(self, views: Sequence[EngineView]) -> None:
+        """As they are at this moment."""
+        for view in views:
+            self.engine_up.labels(view.name).set(view.up and not view.paused)
+            self.engine_in_flight.labels(view.name).set(view.in_flight)
+            self.engine_waiting.labels(view.name).set(view.waiting)
 
     def text(self) -> bytes:
         return generate_latest(self._registry)

@@ -12,7 +12,6 @@ from stenograph.core import JSON, SessionFacts, SessionSampling, State
 from stenograph.errors import StenographError
 from stenograph.export.sample import samples
 from stenograph.export.summary import session_summary, turn_summary
-from stenograph.house import Weights
 from stenograph.live import LiveSession
 from stenograph.server.connection import error_headers
 from stenograph.server.desk import Desk
@@ -131,12 +130,6 @@ async def session_tree(desk: Desk, request: Request) -> Response:
 async def delete_session(desk: Desk, request: Request) -> Response:
     await desk.registry.delete(_named(desk, request))
     return Response(status_code=204)
-
-
-async def set_weights(desk: Desk, request: Request) -> Response:
-    wanted = sessions.weights(await request.body())
-    desk.house.weights = Weights(wanted.version, wanted.step)
-    return answer(wanted)
 
 
 def _named(desk: Desk, request: Request) -> LiveSession:

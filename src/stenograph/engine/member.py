@@ -1,0 +1,85 @@
+"""One engine of a pool: what it is, how busy it is, and whether it is to be stopped."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+
+import msgspec
+
+from stenograph.core import Delta, EngineInfo, Request
+from stenograph.engine.brake import Brake
+from stenograph.engine.engine import Engine, Holding
+from stenograph.engine.gate import Gate
+from stenograph.engine.generation import Generation
+from stenograph.render.tokenizer import Tokenizer
+
+PROBE_SECONDS = 5.0
+"""An engine that takes longer to say that it is well is not."""
+
+
+class Member:
+    def __init__(self, engine: Engine, info: EngineInfo, gate: Gate) -> None:
+        self.engine = engine
+        self.info = info
+        self.gate = gate
+        self.up = True
+        self.sessions: Counter[str] = Counter()
+        """Calls under way, by session."""
+        self.taken = 0
+        """Calls that it was ever given."""
+        self._brake = Brake()
+        self._switching = asyncio.Lock()
+
+    @property
+    def load(self) -> int:
+        return self.gate.running + self.gate.waiting
+
+    @property
+    def paused(self) -> bool:
+        return not self._brake.free.is_set()
+
+    async def generate(self, request: Request, tokenizer: Tokenizer | None) -> AsyncGenerator[Delta, None]:
+        self.sessions[request.session_id] += 1
+        self.taken += 1
+        try:
+            async with self.gate.passage(request):
+                generation = Generation(self.engine, request, self._brake, tokenizer)
+                async with aclosing(generation.deltas()) as deltas:
+                    async for delta in deltas:
+                        yield msgspec.structs.replace(delta, by=self.info)
+        finally:
+            self.sessions[request.session_id] -= 1
+            if not self.sessions[request.session_id]:
+                del self.sessions[request.session_id]
+
+    async def look(self) -> bool:
+        """Whether it answers. One that holds still for new weights need not."""
+        if not self.paused:
+            try:
+                self.up = await asyncio.wait_for(self.engine.healthy(), PROBE_SECONDS)
+            except TimeoutError:
+                self.up = False
+        return self.up
+
+    async def pause(self) -> None:
+        """Returns once nothing is sampled any more: held by the engine itself, broken off, or, where neither can be
+        without a difference, ended."""
+        self._brake.close()
+        async with self._switching:
+            if isinstance(self.engine, Holding) and await self.engine.hold():
+                return
+        if self.paused:
+            self._brake.pull()
+            idle, free = (asyncio.ensure_future(event.wait()) for event in (self._brake.idle, self._brake.free))
+            await asyncio.wait((idle, free), return_when=asyncio.FIRST_COMPLETED)
+            idle.cancel()
+            free.cancel()
+
+    async def resume(self) -> None:
+        async with self._switching:
+            if isinstance(self.engine, Holding):
+                await self.engine.release()
+        self._brake.release()
