@@ -18,9 +18,11 @@ LAST_CHUNK = b"0\r\n\r\n"
 
 
 @asynccontextmanager
-async def serving(engine: ScriptedEngine, port: int = 0) -> AsyncIterator[str]:
+async def serving(engine: ScriptedEngine, port: int = 0, *, scale_out: bool = False) -> AsyncIterator[str]:
     listener = socket.create_server(("127.0.0.1", port))
-    server = uvicorn.Server(uvicorn.Config(ScriptedServer(engine).application, log_level="critical"))
+    server = uvicorn.Server(
+        uvicorn.Config(ScriptedServer(engine, scale_out=scale_out).application, log_level="critical")
+    )
     running = asyncio.create_task(server.serve(sockets=[listener]))
     try:
         yield f"http://127.0.0.1:{listener.getsockname()[1]}"

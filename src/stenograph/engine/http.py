@@ -85,6 +85,11 @@ class Http:
         with self._reading():
             return await response.read()
 
+    async def post(self, path: str, body: bytes = b"{}") -> bytes:
+        response = await self._open("POST", path, body)
+        with self._reading():
+            return await response.read()
+
     async def healthy(self, path: str) -> bool:
         try:
             await self.get(path)

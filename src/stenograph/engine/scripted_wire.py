@@ -52,11 +52,15 @@ def parse(raw: bytes, vocab_size: int) -> tuple[Body, Request]:
         sampling = msgspec.convert(fields, Sampling, str_keys=True)
     except msgspec.DecodeError as error:
         raise CallerError(f"1 validation error: {error}") from error
-    for id in body.prompt:
-        if not 0 <= id < vocab_size:
-            raise CallerError(f"Token id {id} is out of vocabulary")
+    in_vocabulary(body.prompt, vocab_size)
     prompt = np.array(body.prompt, np.int32)
     return body, Request(body.request_id, body.session_id, prompt, sampling, body.n, body.logprobs or 0)
+
+
+def in_vocabulary(ids: Sequence[int], vocab_size: int) -> None:
+    for id in ids:
+        if not 0 <= id < vocab_size:
+            raise CallerError(f"Token id {id} is out of vocabulary")
 
 
 class Answer:
@@ -76,17 +80,17 @@ class Answer:
     def chunk(self, raw: Raw) -> bytes:
         first = raw.choice not in self._begun
         self._begun.add(raw.choice)
-        return _json(self._head | {"choices": [self._choice(raw, echo=first)]})
+        return encoded(self._head | {"choices": [self._choice(raw, echo=first)]})
 
     def usage(self) -> bytes:
-        return _json(self._head | {"choices": [], "usage": self._usage()})
+        return encoded(self._head | {"choices": [], "usage": self._usage()})
 
     def whole(self, raws: Sequence[Raw]) -> bytes:
         choices = [
             self._choice(_joined([raw for raw in raws if raw.choice == choice]), echo=True)
             for choice in sorted({raw.choice for raw in raws})
         ]
-        return _json(self._head | {"choices": choices, "usage": self._usage()})
+        return encoded(self._head | {"choices": choices, "usage": self._usage()})
 
     def _choice(self, raw: Raw, *, echo: bool) -> dict[str, JSON]:
         self._tokens += len(raw.ids)
@@ -111,12 +115,12 @@ class Answer:
 
 def error_body(error: StenographError, status: int) -> bytes:
     kind = "BadRequestError" if status == 400 else "NotFoundError" if status == 404 else "InternalServerError"
-    return _json({"error": {"message": error.message, "type": kind, "param": error.param, "code": status}})
+    return encoded({"error": {"message": error.message, "type": kind, "param": error.param, "code": status}})
 
 
 def models_body(model: str, max_model_len: int) -> bytes:
     facts = {"id": model, "object": "model", "created": int(time.time()), "owned_by": "vllm", "root": model}
-    return _json({"object": "list", "data": [facts | {"parent": None, "max_model_len": max_model_len}]})
+    return encoded({"object": "list", "data": [facts | {"parent": None, "max_model_len": max_model_len}]})
 
 
 def _joined(raws: Sequence[Raw]) -> Raw:
@@ -132,24 +136,24 @@ def _joined(raws: Sequence[Raw]) -> Raw:
 
 def _logprobs(raw: Raw) -> dict[str, JSON]:
     return {
-        "token_logprobs": [_number(logprob) for logprob in raw.logprobs],
+        "token_logprobs": [number(logprob) for logprob in raw.logprobs],
         "tokens": [_name(id) for id in raw.ids],
         "top_logprobs": [_row(row) for row in raw.rows],
     }
 
 
 def _row(row: Row) -> dict[str, JSON]:
-    return {_name(id): _number(max(logprob, SENTINEL)) for id, logprob in row.items()}
+    return {_name(id): number(max(logprob, SENTINEL)) for id, logprob in row.items()}
 
 
 def _name(id: int) -> str:
     return f"token_id:{id}"
 
 
-def _number(value: JSON) -> JSON:
+def number(value: JSON) -> JSON:
     """NaN as Python's own `json` writes it, though JSON has none: engines have been seen to."""
     return msgspec.Raw(b"NaN") if isinstance(value, float) and math.isnan(value) else value
 
 
-def _json(value: JSON) -> bytes:
+def encoded(value: JSON) -> bytes:
     return msgspec.json.encode(value)

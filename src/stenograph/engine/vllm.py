@@ -1,19 +1,21 @@
 """vLLM over HTTP (0.10.2 or later: ids in, ids out).
 
-`/v1/completions`, always streamed: one path for every call, and closing the connection is what aborts it.
+Sampled by `/inference/v1/generate` where the server offers it and by `/v1/completions` where not, which is found out.
+Always streamed: one path for every call, and closing the connection is what aborts it.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from types import ModuleType
 
 import msgspec
 
 from stenograph.core import Delta, EngineInfo, Request
-from stenograph.engine import logprob_kind
+from stenograph.engine import logprob_kind, vllm_generate, vllm_wire
 from stenograph.engine.http import Http, Refusal
-from stenograph.engine.vllm_wire import SUPPORTS, Reader, body_of
+from stenograph.engine.vllm_wire import SUPPORTS
 from stenograph.errors import (
     CallerError,
     ConfigError,
@@ -21,6 +23,7 @@ from stenograph.errors import (
     EngineError,
     EngineTimeout,
     EngineUnavailable,
+    EvidenceError,
     Overloaded,
     StenographError,
 )
@@ -29,13 +32,18 @@ SILENCE_SECONDS = 600.0
 """A request may wait that long in vLLM's queue before its first token, under the load of a training run."""
 MAX_TOP_LOGPROBS = 20
 """vLLM's default for `--max-logprobs`."""
-OVERFLOW = "maximum context length"
-"""In the message of every release; the field that it blames has changed."""
+OVERFLOW = ("maximum context length", "maximum model length")
+"""In the messages of every release; the field that they blame has changed."""
+NOT_OFFERED = (403, 404, 405)
 
 
 class _Model(msgspec.Struct):
     id: str
     max_model_len: int | None = None
+
+
+class _Paused(msgspec.Struct):
+    is_paused: bool
 
 
 class _Models(msgspec.Struct):
@@ -59,12 +67,14 @@ class VllmEngine:
         self._http = Http(name, url, api_key, timeout)
         self._model = _Model(model or "")
         """What requests ask for: known after `start`."""
+        self._offers_generate = False
 
     async def start(self) -> EngineInfo:
         """May be called again, after a failure or when the server was restarted with another model."""
         self._model = await self._served()
         if not self._model.max_model_len:
             raise EngineError(f"{self._http.label} does not say how long a context of {self._model.id} may be")
+        self._offers_generate = await self._answers_generate()
         return EngineInfo(
             name=self._name,
             kind="vllm",
@@ -76,10 +86,11 @@ class VllmEngine:
         )
 
     async def generate(self, request: Request) -> AsyncGenerator[Delta, None]:
-        reader = Reader(self._http.label, request)
-        body = body_of(request, self._model.id)
+        wire = self._wire(request)
+        reader = wire.Reader(self._http.label, request)
+        body = wire.body_of(request, self._model.id)
         try:
-            async with aclosing(self._http.events("/v1/completions", body)) as events:
+            async with aclosing(self._http.events(wire.PATH, body)) as events:
                 async for event in events:
                     for delta in reader.read(event):
                         yield delta
@@ -92,6 +103,43 @@ class VllmEngine:
 
     async def close(self) -> None:
         await self._http.close()
+
+    async def hold(self) -> bool:
+        """Only a server in development mode can: what is under way is frozen, and goes on under the new weights."""
+        return await self._told("/pause?mode=keep")
+
+    async def release(self) -> None:
+        await self._told("/resume")
+
+    async def held(self) -> bool:
+        try:
+            return msgspec.json.decode(await self._http.get("/is_paused"), type=_Paused).is_paused
+        except (Refusal, msgspec.DecodeError):
+            return False
+
+    async def _told(self, path: str) -> bool:
+        try:
+            await self._http.post(path)
+        except Refusal as refusal:
+            if refusal.status in NOT_OFFERED:
+                return False
+            raise self._fault(refusal) from refusal
+        return True
+
+    def _wire(self, request: Request) -> ModuleType:
+        """At most 20 logprobs are told, and the sampled token's own takes a place among them on the better way."""
+        tells_all = request.top_logprobs < MAX_TOP_LOGPROBS
+        return vllm_generate if self._offers_generate and tells_all else vllm_wire
+
+    async def _answers_generate(self) -> bool:
+        """A server without it answers with a status that says so; one of before 0.11 has another form of it."""
+        body = vllm_generate.body_of(logprob_kind.PLAIN, self._model.id)
+        reader = vllm_generate.Reader(self._http.label, logprob_kind.PLAIN)
+        try:
+            async with aclosing(self._http.events(vllm_generate.PATH, body)) as events:
+                return any([list(reader.read(event)) async for event in events])
+        except (Refusal, EvidenceError):
+            return False
 
     async def _served(self) -> _Model:
         try:
@@ -112,7 +160,7 @@ class VllmEngine:
         if refusal.status not in (400, 413, 422):
             return self._fault(refusal)
         full = self._model.max_model_len is not None and len(request.prompt) >= self._model.max_model_len
-        if full or OVERFLOW in refusal.words:
+        if full or any(words in refusal.words for words in OVERFLOW):
             return ContextLengthExceeded(refusal.words, param="messages")
         return CallerError(refusal.words, param=refusal.param and refusal.param.removeprefix("body."))
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Generic, Protocol, TypeVar
 
 import msgspec
 
@@ -31,6 +32,7 @@ FIXED: dict[str, JSON] = {
 }
 """Special tokens count as text, without spaces around them, so that stop strings are looked for in what was sampled.
 Watermarking is an option of the server's that alters the distribution."""
+PATH = "/v1/completions"
 TOKEN = "token_id:"
 COOLEST = 0.01
 """A temperature between 0 and this is raised to this, and only vLLM's own log says so."""
@@ -40,10 +42,9 @@ STRONGEST = 100.0
 
 def body_of(request: Request, model: str) -> bytes:
     """Every parameter is written out: what is left out, vLLM takes from the model's `generation_config`."""
-    _refuse_what_would_be_altered(request.sampling)
     fields = {
         **FIXED,
-        **{name: getattr(request.sampling, name) for name in SUPPORTS},
+        **sampling_fields(request.sampling),
         "model": model,
         "prompt": request.prompt.tolist(),
         "n": request.n,
@@ -52,6 +53,11 @@ def body_of(request: Request, model: str) -> bytes:
         "session_id": request.session_id or None,
     }
     return msgspec.json.encode(fields)
+
+
+def sampling_fields(sampling: Sampling) -> dict[str, JSON]:
+    _refuse_what_would_be_altered(sampling)
+    return {name: getattr(sampling, name) for name in SUPPORTS}
 
 
 def _refuse_what_would_be_altered(sampling: Sampling) -> None:
@@ -82,7 +88,7 @@ class _PromptDetails(msgspec.Struct):
     cached_tokens: int | None = None
 
 
-class _Usage(msgspec.Struct):
+class Usage(msgspec.Struct):
     prompt_tokens: int
     completion_tokens: int
     prompt_tokens_details: _PromptDetails | None = None
@@ -90,21 +96,36 @@ class _Usage(msgspec.Struct):
 
 class _Chunk(msgspec.Struct):
     choices: list[_Choice] = []
-    usage: _Usage | None = None
+    usage: Usage | None = None
     error: ErrorBody | None = None
 
 
-class Reader:
+class _AnyChunk(Protocol):
+    @property
+    def choices(self) -> Sequence[object]: ...
+    @property
+    def usage(self) -> Usage | None: ...
+    @property
+    def error(self) -> ErrorBody | None: ...
+
+
+C = TypeVar("C", bound=_AnyChunk)
+
+
+class StreamReader(Generic[C]):
     """What one stream says, event by event. Raises `Refusal` where vLLM reports an error in the middle of it."""
 
+    chunk: type[C]
+
     def __init__(self, label: str, request: Request) -> None:
-        self._label = label
-        self._top = request.top_logprobs
+        self.label = label
+        self.top = request.top_logprobs
         self._prompt: list[int] = request.prompt.tolist()
-        self._echoed: set[int] = set()
-        """The choices whose first chunk is there."""
         self._tokens = 0
         self._done = False
+
+    def deltas(self, chunk: C) -> Iterator[Delta]:
+        raise NotImplementedError
 
     def read(self, data: bytes) -> Iterator[Delta]:
         if data == b"[DONE]":
@@ -113,63 +134,79 @@ class Reader:
         chunk = self._decode(data)
         if chunk.error:
             raise chunk.error.refusal(chunk.error.code if type(chunk.error.code) is int else 500)
-        yield from map(self._delta, chunk.choices)
+        yield from self.deltas(chunk)
         if chunk.usage and not chunk.choices:
             yield self._account(chunk.usage)
 
     def close(self) -> None:
         if not self._done:
-            raise EvidenceError(f"{self._label} ended its answer before it was complete")
+            raise EvidenceError(f"{self.label} ended its answer before it was complete")
 
-    def _decode(self, data: bytes) -> _Chunk:
+    def count(self, tokens: int) -> None:
+        self._tokens += tokens
+
+    def compare_prompt(self, echoed: list[int] | None) -> None:
+        """vLLM echoes the ids that it read: proof of what was sampled from."""
+        if echoed != self._prompt:
+            raise EvidenceError(f"{self.label} does not confirm the prompt that it was sent")
+
+    def finish(self, reason: str | None, stop: int | str | None) -> Finish | None:
+        match reason:
+            case None:
+                return None
+            case "stop" | "length" | "abort":
+                return Finish(reason, stop)
+            case other:
+                raise EngineError(f"{self.label} ended a choice with {other!r}")
+
+    def _decode(self, data: bytes) -> C:
         try:
-            return msgspec.json.decode(data, type=_Chunk)
+            return msgspec.json.decode(data, type=self.chunk)
         except msgspec.DecodeError as error:
-            raise EvidenceError(f"{self._label} answered what cannot be read: {error}") from error
+            raise EvidenceError(f"{self.label} answered what cannot be read: {error}") from error
+
+    def _account(self, usage: Usage) -> Delta:
+        """The last chunk: vLLM's own count, and what it had in its cache where it is told to say so."""
+        if (usage.prompt_tokens, usage.completion_tokens) != (len(self._prompt), self._tokens):
+            raise EvidenceError(
+                f"{self.label} counts {usage.prompt_tokens} + {usage.completion_tokens} tokens, "
+                f"sent were {len(self._prompt)}, received {self._tokens}"
+            )
+        details = usage.prompt_tokens_details
+        return delta_from(choice=0, ids=[], logprobs=[], cached_tokens=details.cached_tokens if details else None)
+
+
+class Reader(StreamReader[_Chunk]):
+    chunk = _Chunk
+
+    def __init__(self, label: str, request: Request) -> None:
+        super().__init__(label, request)
+        self._echoed: set[int] = set()
+        """The choices whose first chunk is there: the prompt is echoed with each."""
+
+    def deltas(self, chunk: _Chunk) -> Iterator[Delta]:
+        yield from map(self._delta, chunk.choices)
 
     def _delta(self, choice: _Choice) -> Delta:
-        self._compare_prompt(choice)
+        if choice.index not in self._echoed:
+            self.compare_prompt(choice.prompt_token_ids)
+            self._echoed.add(choice.index)
         ids, logprobs = choice.token_ids, choice.logprobs
         if ids and logprobs and logprobs.tokens != [f"{TOKEN}{id}" for id in ids]:
             raise EvidenceError(f"choice {choice.index}: the logprobs are of other tokens than the ids")
-        self._tokens += len(ids or ())
+        self.count(len(ids or ()))
         return delta_from(
             choice=choice.index,
             ids=ids,
             logprobs=logprobs and logprobs.token_logprobs,
-            top=[self._row(row) for row in logprobs.top_logprobs] if self._top and logprobs else None,
-            finish=self._finish(choice),
+            top=[self._row(row) for row in logprobs.top_logprobs] if self.top and logprobs else None,
+            finish=self.finish(choice.finish_reason, choice.stop_reason),
         )
-
-    def _compare_prompt(self, choice: _Choice) -> None:
-        """vLLM echoes the ids that it read, with the first chunk of each choice: proof of what was sampled from."""
-        if choice.index not in self._echoed and choice.prompt_token_ids != self._prompt:
-            raise EvidenceError(f"{self._label} does not confirm the prompt that it was sent")
-        self._echoed.add(choice.index)
 
     def _row(self, row: dict[str, float] | None) -> list[tuple[int, float]] | None:
         """Up to k + 1 entries, the sampled token first, whether it is among the best or not."""
         if row is None:
             return None
         if not all(key.startswith(TOKEN) and key[len(TOKEN) :].isdecimal() for key in row):
-            raise EvidenceError(f"{self._label} does not name the alternatives by their ids")
-        return best_first({int(key[len(TOKEN) :]): logprob for key, logprob in row.items()}, self._top)
-
-    def _finish(self, choice: _Choice) -> Finish | None:
-        match choice.finish_reason:
-            case None:
-                return None
-            case "stop" | "length" | "abort" as reason:
-                return Finish(reason, choice.stop_reason)
-            case other:
-                raise EngineError(f"{self._label} ended a choice with {other!r}")
-
-    def _account(self, usage: _Usage) -> Delta:
-        """The last chunk: vLLM's own count, and what it had in its cache where it is told to say so."""
-        if (usage.prompt_tokens, usage.completion_tokens) != (len(self._prompt), self._tokens):
-            raise EvidenceError(
-                f"{self._label} counts {usage.prompt_tokens} + {usage.completion_tokens} tokens, "
-                f"sent were {len(self._prompt)}, received {self._tokens}"
-            )
-        details = usage.prompt_tokens_details
-        return delta_from(choice=0, ids=[], logprobs=[], cached_tokens=details.cached_tokens if details else None)
+            raise EvidenceError(f"{self.label} does not name the alternatives by their ids")
+        return best_first({int(key[len(TOKEN) :]): logprob for key, logprob in row.items()}, self.top)
