@@ -13,7 +13,7 @@ import msgspec
 from stenograph.core import Delta, EngineInfo, Request
 from stenograph.engine import logprob_kind
 from stenograph.engine.http import Http, Refusal
-from stenograph.engine.vllm_wire import SUPPORTS, Reader, body_of
+from stenograph.engine.vllm_wire import SUPPORTS, Reader, body_of, spelled
 from stenograph.errors import (
     CallerError,
     ConfigError,
@@ -76,8 +76,9 @@ class VllmEngine:
         )
 
     async def generate(self, request: Request) -> AsyncGenerator[Delta, None]:
-        reader = Reader(self._http.label, request)
-        body = body_of(request, self._model.id)
+        prompt = spelled(request.prompt)
+        reader = Reader(self._http.label, request, prompt)
+        body = body_of(request, self._model.id, prompt)
         try:
             async with aclosing(self._http.events("/v1/completions", body)) as events:
                 async for event in events:

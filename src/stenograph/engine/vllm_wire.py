@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from stenograph.core import JSON, Delta, Finish, Request, Sampling
+from stenograph.core import JSON, Delta, Finish, Ids, Request, Sampling
 from stenograph.engine.evidence import best_first, delta_from
 from stenograph.engine.http import ErrorBody
 from stenograph.errors import CallerError, EngineError, EvidenceError
@@ -38,14 +38,19 @@ STRONGEST = 100.0
 """A bias beyond is cut, silently."""
 
 
-def body_of(request: Request, model: str) -> bytes:
+def spelled(prompt: Ids) -> msgspec.Raw:
+    """A prompt as JSON: the same bytes are sent and, a moment later, compared with the echo."""
+    return msgspec.Raw(msgspec.json.encode(prompt.tolist()))
+
+
+def body_of(request: Request, model: str, prompt: msgspec.Raw) -> bytes:
     """Every parameter is written out: what is left out, vLLM takes from the model's `generation_config`."""
     _refuse_what_would_be_altered(request.sampling)
     fields = {
         **FIXED,
         **{name: getattr(request.sampling, name) for name in SUPPORTS},
         "model": model,
-        "prompt": request.prompt.tolist(),
+        "prompt": prompt,
         "n": request.n,
         "logprobs": request.top_logprobs,
         "request_id": request.id,
@@ -69,13 +74,16 @@ class _Logprobs(msgspec.Struct):
     top_logprobs: list[dict[str, float] | None]
 
 
+NOTHING = msgspec.Raw()
+
+
 class _Choice(msgspec.Struct):
     index: int
     token_ids: list[int] | None = None
     logprobs: _Logprobs | None = None
     finish_reason: str | None = None
     stop_reason: int | str | None = None
-    prompt_token_ids: list[int] | None = None
+    prompt_token_ids: msgspec.Raw = NOTHING
 
 
 class _PromptDetails(msgspec.Struct):
@@ -97,10 +105,11 @@ class _Chunk(msgspec.Struct):
 class Reader:
     """What one stream says, event by event. Raises `Refusal` where vLLM reports an error in the middle of it."""
 
-    def __init__(self, label: str, request: Request) -> None:
+    def __init__(self, label: str, request: Request, prompt: msgspec.Raw) -> None:
         self._label = label
         self._top = request.top_logprobs
-        self._prompt: list[int] = request.prompt.tolist()
+        self._prompt = prompt
+        self._prompt_tokens = len(request.prompt)
         self._echoed: set[int] = set()
         """The choices whose first chunk is there."""
         self._tokens = 0
@@ -143,9 +152,15 @@ class Reader:
 
     def _compare_prompt(self, choice: _Choice) -> None:
         """vLLM echoes the ids that it read, with the first chunk of each choice: proof of what was sampled from."""
-        if choice.index not in self._echoed and choice.prompt_token_ids != self._prompt:
+        if choice.index not in self._echoed and not self._is_prompt(choice.prompt_token_ids):
             raise EvidenceError(f"{self._label} does not confirm the prompt that it was sent")
         self._echoed.add(choice.index)
+
+    def _is_prompt(self, echo: msgspec.Raw) -> bool:
+        """Byte by byte, which for a long prompt is much the cheaper way; as values where it is printed otherwise."""
+        return echo == self._prompt or (
+            echo != NOTHING and msgspec.json.decode(echo, type=JSON) == msgspec.json.decode(self._prompt)
+        )
 
     def _row(self, row: dict[str, float] | None) -> list[tuple[int, float]] | None:
         """Up to k + 1 entries, the sampled token first, whether it is among the best or not."""
@@ -166,10 +181,10 @@ class Reader:
 
     def _account(self, usage: _Usage) -> Delta:
         """The last chunk: vLLM's own count, and what it had in its cache where it is told to say so."""
-        if (usage.prompt_tokens, usage.completion_tokens) != (len(self._prompt), self._tokens):
+        if (usage.prompt_tokens, usage.completion_tokens) != (self._prompt_tokens, self._tokens):
             raise EvidenceError(
                 f"{self._label} counts {usage.prompt_tokens} + {usage.completion_tokens} tokens, "
-                f"sent were {len(self._prompt)}, received {self._tokens}"
+                f"sent were {self._prompt_tokens}, received {self._tokens}"
             )
         details = usage.prompt_tokens_details
         return delta_from(choice=0, ids=[], logprobs=[], cached_tokens=details.cached_tokens if details else None)
