@@ -15,6 +15,7 @@ from bench.drift.habits import HABITS, ODD_ONLY
 from bench.drift.model import SPELLINGS
 from bench.drift.ours import Here
 from bench.drift.refused import REFUSED
+from bench.report import Scale, Table
 from stenograph.core import Value
 
 HERE = Path(__file__).parent
@@ -45,17 +46,16 @@ def cells(wanted: Extent) -> list[Cell]:
         return [cell for of_one in made for cell in of_one]
 
 
-def run(quick: bool) -> str:
-    """Markdown. The full run also writes TABLE.md and results.json, which are checked in."""
-    wanted = extent(quick=quick)
+def run(scale: Scale) -> list[Table]:
+    """The totals. The full run also writes TABLE.md, by habit, and results.json, by tokenizer: both are checked in."""
+    wanted = extent(quick=scale.quick)
     measured = cells(wanted)
     if faults := list(problems(measured)):
         raise RuntimeError("\n".join(["drift: this is not what the product promises", *faults]))
-    text = tables.markdown(measured, wanted.seeds)
-    if not quick:
-        (HERE / "TABLE.md").write_text(text)
+    if not scale.quick:
+        (HERE / "TABLE.md").write_text(tables.markdown(measured, wanted.seeds))
         (HERE / "results.json").write_text(tables.as_json(measured, wanted.seeds))
-    return text
+    return tables.totals(measured)
 
 
 def problems(measured: Sequence[Cell]) -> Iterator[str]:

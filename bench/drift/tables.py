@@ -54,11 +54,18 @@ def _extent(cells: Sequence[Cell], seeds: int) -> str:
     return f"{tokenizers} tokenizers and chat templates, {len(HABITS)} habits, {rollouts} rollouts of each way.\n{HOW}"
 
 
+def totals(cells: Sequence[Cell]) -> list[Table]:
+    return [_total(TITLES[spelling], _rendered(cells, spelling)) for spelling in SPELLINGS]
+
+
 def _tables(cells: Sequence[Cell]) -> Iterator[str]:
-    for spelling in SPELLINGS:
-        rendered = [cell for cell in cells if cell.spelling == spelling and not cell.refused]
-        yield _total(TITLES[spelling], rendered).markdown()
-        yield _by_habit(f"{TITLES[spelling]}, by habit", rendered).markdown()
+    for spelling, total in zip(SPELLINGS, totals(cells), strict=True):
+        yield total.markdown()
+        yield _by_habit(f"{TITLES[spelling]}, by habit", _rendered(cells, spelling)).markdown()
+
+
+def _rendered(cells: Sequence[Cell], spelling: Spelling) -> list[Cell]:
+    return [cell for cell in cells if cell.spelling == spelling and not cell.refused]
 
 
 def _total(title: str, cells: Sequence[Cell]) -> Table:

@@ -43,7 +43,7 @@ class Value(msgspec.Struct, frozen=True):
 # ---------------------------------------------------------------------------------------------------- conversations
 
 
-class ToolCall(Value):
+class ToolCall(Value, gc=False):
     id: str
     name: str
     arguments: dict[str, JSON] | str
@@ -52,7 +52,7 @@ class ToolCall(Value):
     """The arguments as they were written, by the model or by the caller; None where they came as an object."""
 
 
-class Message(Value):
+class Message(Value, gc=False):
     """One message, whatever protocol it came by. Text parts are joined; what a template cannot see is not here."""
 
     role: str
@@ -443,6 +443,8 @@ class Turn(Value):
 
     @property
     def sampled(self) -> Ids:
+        if len(self.parts) == 1:
+            return self.parts[0].ids
         return np.concatenate([part.ids for part in self.parts]) if self.parts else np.zeros(0, np.int32)
 
     @property

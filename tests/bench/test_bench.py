@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from bench import __main__ as bench
-from bench import compare
+from bench import compare, context
 from bench.contenders import check_recorded, contenders
 from bench.processes import serving
 from bench.report import QUICK, Spread, Table
@@ -62,6 +62,14 @@ def test_every_row_has_a_positive_ratio_for_each_contender(started: list[int]) -
         median, least, most = _figures(ratios[name])
         assert 0 < least <= median <= most
     assert [row[cost.head.index("contender")] for row in cost.rows] == ["floor", "stenograph"]
+
+
+def test_the_length_of_a_history_is_a_benchmark(started: list[int]) -> None:
+    [table] = context.run(QUICK)
+    ratios = [_figures(row[table.head.index("to the shortest")]) for row in table.rows]
+    assert ratios[0] == [1.0, 1.0, 1.0]
+    assert len(ratios) == 2
+    assert not any(map(alive, started))
 
 
 def _figures(cell: str) -> list[float]:

@@ -24,6 +24,7 @@ from bench.drift.plain import Plain
 from bench.drift.reading import Reading
 from bench.drift.rerender import ReRender, split
 from bench.drift.way import Sent, Trained
+from bench.report import FULL, QUICK
 from tests.stage.models import ALWAYS, model
 
 WRITTEN = (drift.HERE / "TABLE.md", drift.HERE / "results.json")
@@ -259,14 +260,14 @@ def test_a_run_with_a_problem_says_so_and_writes_nothing(monkeypatch: pytest.Mon
     before = [path.read_bytes() for path in WRITTEN]
     monkeypatch.setattr(drift, "cells", lambda wanted: [cell(refused="No.")])
     with pytest.raises(RuntimeError, match=r"refused with 'No\."):
-        drift.run(quick=False)
+        drift.run(FULL)
     assert [path.read_bytes() for path in WRITTEN] == before
 
 
 def test_a_quick_run_is_printed_and_not_written(cells: list[Cell], monkeypatch: pytest.MonkeyPatch) -> None:
     before = [path.read_bytes() for path in WRITTEN]
     monkeypatch.setattr(drift, "cells", lambda wanted: cells)
-    text = drift.run(quick=True)
+    text = "".join(table.markdown() for table in drift.run(QUICK))
     assert all(label in text for label in WAYS.values())
     assert [path.read_bytes() for path in WRITTEN] == before
 

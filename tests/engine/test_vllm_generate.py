@@ -20,7 +20,7 @@ from stenograph.engine.script import Fault, FaultKind, Script
 from stenograph.engine.scripted import ScriptedEngine
 from stenograph.engine.vllm import VllmEngine
 from stenograph.engine.vllm_generate import Reader, body_of
-from stenograph.engine.vllm_wire import SUPPORTS
+from stenograph.engine.vllm_wire import SUPPORTS, spelled
 from stenograph.errors import CallerError, ContextLengthExceeded, EngineError, EngineUnavailable, EvidenceError
 from tests.engine.servers import LAST_CHUNK, chunked, saying, serving
 from tests.engine.streams import END, finish, ids, logprobs, proven, request, small_tokenizer, stream
@@ -34,7 +34,8 @@ CLOSE = SMALL.added[END]
 def read(
     pieces: Iterable[bytes], *, top: int = 0, n: int = 1, prompt: Sequence[int] = PROMPT, close: bool = True
 ) -> list[Delta]:
-    reader, lines = Reader("vllm-0", request(prompt, top=top, n=n)), EventLines()
+    asked = request(prompt, top=top, n=n)
+    reader, lines = Reader("vllm-0", asked, spelled(asked.prompt)), EventLines()
     deltas = [delta for piece in pieces for event in lines.feed(piece) for delta in reader.read(event)]
     if close:
         reader.close()
@@ -144,7 +145,8 @@ def test_unusable_evidence_is_refused(event: bytes, words: str) -> None:
 
 
 def test_every_parameter_is_written_out() -> None:
-    body = msgspec.json.decode(body_of(request([5, 6], n=2, top=3, max_tokens=9, logit_bias={7: 1.5}), "policy"))
+    asked = request([5, 6], n=2, top=3, max_tokens=9, logit_bias={7: 1.5})
+    body = msgspec.json.decode(body_of(asked, "policy", spelled(asked.prompt)))
     sent = body["sampling_params"]
     neutral = msgspec.json.decode(msgspec.json.encode(Sampling(max_tokens=9, logit_bias={7: 1.5})))
     assert {name: sent[name] for name in SUPPORTS}.items() <= neutral.items()

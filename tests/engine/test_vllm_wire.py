@@ -12,7 +12,7 @@ from hypothesis import given
 
 from stenograph.core import NEUTRAL, Delta, Finish, Sampling, TopLogprob
 from stenograph.engine.http import EventLines, Refusal
-from stenograph.engine.vllm_wire import SUPPORTS, Reader, body_of
+from stenograph.engine.vllm_wire import SUPPORTS, Reader, body_of, spelled
 from stenograph.errors import CallerError, EngineError, EvidenceError
 from tests.engine.streams import finish, ids, logprobs, proven, request, stream
 from tests.engine.transcripts import PROMPT, transcript
@@ -21,7 +21,8 @@ VOCABULARY = 49152
 
 
 def read(pieces: Iterable[bytes], *, top: int = 0, prompt: Sequence[int] = PROMPT) -> list[Delta]:
-    reader, lines = Reader("vllm-0", request(prompt, top=top)), EventLines()
+    sent, lines = request(prompt, top=top), EventLines()
+    reader = Reader("vllm-0", sent, spelled(sent.prompt))
     deltas = [delta for piece in pieces for event in lines.feed(piece) for delta in reader.read(event)]
     reader.close()
     return deltas
@@ -148,7 +149,8 @@ def test_alternatives_without_a_chance_are_left_out() -> None:
 
 def test_every_parameter_is_written_out() -> None:
     sampling = Sampling(max_tokens=9, logit_bias={7: 1.5})
-    body = msgspec.json.decode(body_of(request([5, 6], n=2, top=3, max_tokens=9, logit_bias={7: 1.5}), "policy"))
+    sampled_from = request([5, 6], n=2, top=3, max_tokens=9, logit_bias={7: 1.5})
+    body = msgspec.json.decode(body_of(sampled_from, "policy", spelled(sampled_from.prompt)))
     sent = {name: body[name] for name in SUPPORTS}
     assert {"guide": None, **sent} == msgspec.json.decode(msgspec.json.encode(sampling))
     asked = {"model": "policy", "prompt": [5, 6], "n": 2, "logprobs": 3, "request_id": "r1", "session_id": "session"}
@@ -158,6 +160,7 @@ def test_every_parameter_is_written_out() -> None:
 
 @pytest.mark.parametrize("changed", [{"temperature": 0.001}, {"logit_bias": {5: 101.0}}, {"seed": -1}])
 def test_what_vllm_would_alter_in_silence_is_refused(changed: dict[str, Any]) -> None:
+    asked = request(**changed)
     with pytest.raises(CallerError) as caught:
-        body_of(request(**changed), "policy")
+        body_of(asked, "policy", spelled(asked.prompt))
     assert caught.value.param in changed

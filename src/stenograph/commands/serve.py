@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import uvicorn
+import uvloop
 
 from stenograph.config import Settings, from_file, settings
 from stenograph.errors import ConfigError
@@ -23,7 +24,7 @@ DRAIN_SECONDS = 30
 
 
 def run(options: dict[str, Any]) -> int:
-    asyncio.run(_serve(_settings(options)))
+    uvloop.run(_serve(_settings(options)))
     return 0
 
 
@@ -62,6 +63,8 @@ def _bound(host: str, port: int) -> socket.socket:
     """Before anything is loaded: a port that is taken is said at once."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listening = socket.socket(family, socket.SOCK_STREAM)
+    # Its connections inherit this. Without it the body of an answer waits 40 ms for its head to be acknowledged.
+    listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((host, port))

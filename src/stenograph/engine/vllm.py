@@ -15,7 +15,7 @@ import msgspec
 from stenograph.core import Delta, EngineInfo, Request
 from stenograph.engine import logprob_kind, vllm_generate, vllm_wire
 from stenograph.engine.http import Http, Refusal
-from stenograph.engine.vllm_wire import SUPPORTS
+from stenograph.engine.vllm_wire import SUPPORTS, spelled
 from stenograph.errors import (
     CallerError,
     ConfigError,
@@ -87,8 +87,9 @@ class VllmEngine:
 
     async def generate(self, request: Request) -> AsyncGenerator[Delta, None]:
         wire = self._wire(request)
-        reader = wire.Reader(self._http.label, request)
-        body = wire.body_of(request, self._model.id)
+        prompt = spelled(request.prompt)
+        reader = wire.Reader(self._http.label, request, prompt)
+        body = wire.body_of(request, self._model.id, prompt)
         try:
             async with aclosing(self._http.events(wire.PATH, body)) as events:
                 async for event in events:
@@ -133,8 +134,9 @@ class VllmEngine:
 
     async def _answers_generate(self) -> bool:
         """A server without it answers with a status that says so; one of before 0.11 has another form of it."""
-        body = vllm_generate.body_of(logprob_kind.PLAIN, self._model.id)
-        reader = vllm_generate.Reader(self._http.label, logprob_kind.PLAIN)
+        prompt = spelled(logprob_kind.PLAIN.prompt)
+        body = vllm_generate.body_of(logprob_kind.PLAIN, self._model.id, prompt)
+        reader = vllm_generate.Reader(self._http.label, logprob_kind.PLAIN, prompt)
         try:
             async with aclosing(self._http.events(vllm_generate.PATH, body)) as events:
                 return any([list(reader.read(event)) async for event in events])

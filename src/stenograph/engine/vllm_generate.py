@@ -15,7 +15,7 @@ from stenograph.core import JSON, Delta, Request, VersionRun
 from stenograph.engine import vllm_wire
 from stenograph.engine.evidence import best_first, delta_from
 from stenograph.engine.http import ErrorBody
-from stenograph.engine.vllm_wire import Usage, sampling_fields
+from stenograph.engine.vllm_wire import NOTHING, Usage, sampling_fields
 from stenograph.errors import EvidenceError
 
 PATH = "/inference/v1/generate"
@@ -31,13 +31,13 @@ TEXT: dict[str, JSON] = {
 """Stop strings are looked for in what was sampled, special tokens included, without spaces around them."""
 
 
-def body_of(request: Request, model: str) -> bytes:
+def body_of(request: Request, model: str, prompt: msgspec.Raw) -> bytes:
     """One alternative more than wanted: the sampled token takes a place among them, whatever its rank."""
     alternatives = request.top_logprobs + 1 if request.top_logprobs else 0
     fields = {
         "request_id": request.id,
         "model": model,
-        "token_ids": request.prompt.tolist(),
+        "token_ids": prompt,
         "sampling_params": {**sampling_fields(request.sampling), **TEXT, "n": request.n, "logprobs": alternatives},
         "output_mode": "tokens",
         "return_token_ids": True,
@@ -81,7 +81,7 @@ class _Chunk(msgspec.Struct):
     choices: list[_Choice] = []
     usage: Usage | None = None
     error: ErrorBody | None = None
-    prompt_token_ids: list[int] | None = None
+    prompt_token_ids: msgspec.Raw = NOTHING
 
 
 class Reader(vllm_wire.StreamReader[_Chunk]):
@@ -89,8 +89,8 @@ class Reader(vllm_wire.StreamReader[_Chunk]):
 
     chunk = _Chunk
 
-    def __init__(self, label: str, request: Request) -> None:
-        super().__init__(label, request)
+    def __init__(self, label: str, request: Request, prompt: msgspec.Raw) -> None:
+        super().__init__(label, request, prompt)
         self._sampled: Counter[int] = Counter()
         """Tokens so far, by choice."""
         self._confirmed = False

@@ -7,7 +7,7 @@ from typing import Generic, Protocol, TypeVar
 
 import msgspec
 
-from stenograph.core import JSON, Delta, Finish, Request, Sampling
+from stenograph.core import JSON, Delta, Finish, Ids, Request, Sampling
 from stenograph.engine.evidence import best_first, delta_from
 from stenograph.engine.http import ErrorBody
 from stenograph.errors import CallerError, EngineError, EvidenceError
@@ -40,13 +40,18 @@ STRONGEST = 100.0
 """A bias beyond is cut, silently."""
 
 
-def body_of(request: Request, model: str) -> bytes:
+def spelled(prompt: Ids) -> msgspec.Raw:
+    """A prompt as JSON: the same bytes are sent and, a moment later, compared with the echo."""
+    return msgspec.Raw(msgspec.json.encode(prompt.tolist()))
+
+
+def body_of(request: Request, model: str, prompt: msgspec.Raw) -> bytes:
     """Every parameter is written out: what is left out, vLLM takes from the model's `generation_config`."""
     fields = {
         **FIXED,
         **sampling_fields(request.sampling),
         "model": model,
-        "prompt": request.prompt.tolist(),
+        "prompt": prompt,
         "n": request.n,
         "logprobs": request.top_logprobs,
         "request_id": request.id,
@@ -75,13 +80,16 @@ class _Logprobs(msgspec.Struct):
     top_logprobs: list[dict[str, float] | None]
 
 
+NOTHING = msgspec.Raw()
+
+
 class _Choice(msgspec.Struct):
     index: int
     token_ids: list[int] | None = None
     logprobs: _Logprobs | None = None
     finish_reason: str | None = None
     stop_reason: int | str | None = None
-    prompt_token_ids: list[int] | None = None
+    prompt_token_ids: msgspec.Raw = NOTHING
 
 
 class _PromptDetails(msgspec.Struct):
@@ -117,10 +125,11 @@ class StreamReader(Generic[C]):
 
     chunk: type[C]
 
-    def __init__(self, label: str, request: Request) -> None:
+    def __init__(self, label: str, request: Request, prompt: msgspec.Raw) -> None:
         self.label = label
         self.top = request.top_logprobs
-        self._prompt: list[int] = request.prompt.tolist()
+        self._prompt = prompt
+        self._prompt_tokens = len(request.prompt)
         self._tokens = 0
         self._done = False
 
@@ -145,9 +154,12 @@ class StreamReader(Generic[C]):
     def count(self, tokens: int) -> None:
         self._tokens += tokens
 
-    def compare_prompt(self, echoed: list[int] | None) -> None:
-        """vLLM echoes the ids that it read: proof of what was sampled from."""
-        if echoed != self._prompt:
+    def compare_prompt(self, echo: msgspec.Raw) -> None:
+        """vLLM echoes the ids that it read: proof of what was sampled from. Compared byte by byte, which for a long
+        prompt is much the cheaper way; as values where it is printed otherwise."""
+        if echo == self._prompt:
+            return
+        if echo == NOTHING or msgspec.json.decode(echo, type=JSON) != msgspec.json.decode(self._prompt):
             raise EvidenceError(f"{self.label} does not confirm the prompt that it was sent")
 
     def finish(self, reason: str | None, stop: int | str | None) -> Finish | None:
@@ -167,10 +179,10 @@ class StreamReader(Generic[C]):
 
     def _account(self, usage: Usage) -> Delta:
         """The last chunk: vLLM's own count, and what it had in its cache where it is told to say so."""
-        if (usage.prompt_tokens, usage.completion_tokens) != (len(self._prompt), self._tokens):
+        if (usage.prompt_tokens, usage.completion_tokens) != (self._prompt_tokens, self._tokens):
             raise EvidenceError(
                 f"{self.label} counts {usage.prompt_tokens} + {usage.completion_tokens} tokens, "
-                f"sent were {len(self._prompt)}, received {self._tokens}"
+                f"sent were {self._prompt_tokens}, received {self._tokens}"
             )
         details = usage.prompt_tokens_details
         return delta_from(choice=0, ids=[], logprobs=[], cached_tokens=details.cached_tokens if details else None)
@@ -179,8 +191,8 @@ class StreamReader(Generic[C]):
 class Reader(StreamReader[_Chunk]):
     chunk = _Chunk
 
-    def __init__(self, label: str, request: Request) -> None:
-        super().__init__(label, request)
+    def __init__(self, label: str, request: Request, prompt: msgspec.Raw) -> None:
+        super().__init__(label, request, prompt)
         self._echoed: set[int] = set()
         """The choices whose first chunk is there: the prompt is echoed with each."""
 

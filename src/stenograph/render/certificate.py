@@ -31,7 +31,7 @@ MOST = 4096
 """Certificates kept; then all are forgotten, which costs a proof each."""
 
 
-class Shape(Value):
+class Shape(Value, gc=False):
     """All of a message but its texts."""
 
     role: str
@@ -83,12 +83,11 @@ class _Case:
     def __init__(self, work: Prompting) -> None:
         self._work = work
         self._place = work.path[-1].message
-        head = head_length(work.messages)
-        self._head = [work.masked(place) for place in range(head)]
+        self._head = head = head_length(work.messages)
         self._tail = [work.masked(place) for place in range(self._place + 1, len(work.messages))]
         self.skeleton = skeleton([shape(message) for message in work.messages[head : self._place]])
         self.name = (
-            tuple((message.role, message.content) for message in self._head),
+            tuple((message.role, message.content) for message in work.messages[:head]),
             self.skeleton,
             shape(work.messages[self._place]),
             tuple(map(shape, self._tail)),
@@ -120,7 +119,8 @@ class _Case:
             yield self._history(repeats, real_head=False)
 
     def _history(self, repeats: int, *, real_head: bool) -> list[Message]:
-        head = self._head if real_head else [placeholder(shape(one)) for one in self._head]
+        seen, work = range(self._head), self._work
+        head = [work.masked(place) if real_head else placeholder(shape(work.messages[place])) for place in seen]
         shapes = [one for block in self.skeleton for one in block.shapes * (repeats if block.repeated else 1)]
         return [*head, *map(placeholder, shapes)]
 

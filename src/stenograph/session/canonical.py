@@ -56,25 +56,25 @@ def canonical(message: Message, call_place: int | None) -> bytes:
     return _encode((message.role, text, calls, answers, message.name))
 
 
-def message_hashes(messages: Iterable[Message], behind: Message | None = None) -> list[str]:
+def canonicals(messages: Iterable[Message], behind: Message | None = None) -> list[bytes]:
     """One a message. `behind`: the reply that precedes the first, whose calls a tool's result may answer."""
-    hashes, places = [], _places(behind)
+    forms, places = [], _places(behind)
     for message in messages:
         if message.role == "assistant":
             places = _places(message)
-        hashes.append(digest(canonical(message, places.get(message.tool_call_id or ""))))
-    return hashes
+        forms.append(canonical(message, places.get(message.tool_call_id or "")))
+    return forms
 
 
 def _places(reply: Message | None) -> dict[str, int]:
     return {call.id: place for place, call in enumerate(reply.tool_calls)} if reply is not None else {}
 
 
-def chain(start: str, hashes: Iterable[str]) -> list[str]:
+def chain(start: str, forms: Iterable[bytes]) -> list[str]:
     """At each message, the hash of everything up to and with it."""
     links = []
-    for hash in hashes:
-        start = digest(start.encode(), hash.encode())
+    for form in forms:
+        start = digest(start.encode(), form)
         links.append(start)
     return links
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from stenograph.core import Conversation, Message, Note, NoteKind, Turn, Value
-from stenograph.session.canonical import START, arguments_hash, chain, message_hashes, tools_hash
+from stenograph.session.canonical import START, arguments_hash, canonicals, chain, tools_hash
 from stenograph.session.tree import Tree
 
 
@@ -19,8 +19,8 @@ class Chained(Value):
     """A conversation with the hashes by which it is looked up."""
 
     conversation: Conversation
-    hashes: tuple[str, ...]
-    """Of each message on its own."""
+    forms: tuple[bytes, ...]
+    """Of each message on its own, the canonical one."""
     links: tuple[str, ...]
     """Of everything up to and with each message."""
     tools_hash: str
@@ -43,11 +43,11 @@ class Match(Value):
 
 
 def chained(conversation: Conversation) -> Chained:
-    hashes = message_hashes(conversation.messages)
+    forms = canonicals(conversation.messages)
     return Chained(
         conversation,
-        tuple(hashes),
-        tuple(chain(START, hashes)),
+        tuple(forms),
+        tuple(chain(START, forms)),
         tools_hash(conversation),
         arguments_hash(conversation),
     )
@@ -88,6 +88,8 @@ def _walk(tree: Tree, asked: Chained) -> _Walked:
     messages = asked.conversation.messages
     for index in range(len(messages) - 1):
         candidates = tree.ends_at(asked.links[index]) if messages[index].role == "assistant" else ()
+        if not candidates:
+            continue
         reachable = [turn for turn in candidates if turn.call.after in alive]
         fitting = [turn for turn in reachable if _reasoning_fits(turn, messages[index])]
         if fitting:

@@ -37,7 +37,7 @@ class ToolCallField(Value):
     function: FunctionField | None = None
 
 
-class MessageField(Value, kw_only=True):
+class MessageField(Value, kw_only=True, gc=False):
     role: Literal["system", "developer", "user", "assistant", "tool", "function"]
     """A closed list, as OpenAI's: a misspelt role would be rendered, and trained on, without a word."""
     content: str | list[Part | str] | None = None
