@@ -23,10 +23,10 @@ from pathlib import Path
 
 import msgspec
 
-PATIENCE = 300
+PATIENCE = 120
 """Seconds for one run of tests: a mutant may well hang."""
 HEADER = re.compile(r"^# breaks: (?P<law>.+); shown by: (?P<tests>.+)$", re.MULTILINE)
-RED_LINE = re.compile(r"^FAILED (\S+)", re.MULTILINE)
+RED_LINE = re.compile(r"^FAILED (.+?)(?: - .*)?$", re.MULTILINE)
 ALL_PASSED, SOME_FAILED = 0, 1
 """pytest's exit codes. Any other means that the tests did not run, which shows nothing."""
 
@@ -93,8 +93,11 @@ def tested(tree: Path, tests: Sequence[str]) -> tuple[int | None, str]:
     try:
         output, _ = run.communicate(timeout=PATIENCE)
     except subprocess.TimeoutExpired:
-        os.killpg(run.pid, signal.SIGKILL)
-        return None, run.communicate()[0]
+        return None, ""
+    finally:
+        if run.poll() is None:  # it hangs, or whoever waits was interrupted
+            os.killpg(run.pid, signal.SIGKILL)
+            run.communicate()
     return run.returncode, output
 
 
@@ -133,9 +136,7 @@ def run(root: Path) -> int:
     for mutant in mutants:
         result = outcome(root, mutant)
         survivors += not result.red
-        print(
-            f"{'red' if result.red else 'NOT RED':8} {mutant.patch.stem:28} {mutant.law:48} {result.said}", flush=True
-        )
+        print(f"{'red' if result.red else 'NOT RED':8} {mutant.law}\n{'':8} {result.said}", flush=True)
     print(f"{len(mutants) - survivors} of {len(mutants)} mutants turned a test red")
     return 1 if survivors else 0
 

@@ -44,7 +44,7 @@ class Impatient(httpx2.AsyncBaseTransport):
         raise httpx2.ReadTimeout("too late", request=request)
 
 
-@pytest.mark.parametrize("lost", [False, True], ids=["under way", "answered"])
+@pytest.mark.parametrize("lost", [False, True], ids=["under_way", "answered"])
 async def test_repeats_after_a_client_timeout(model: Model, lost: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0.0)
     async with playing(model, grace=60) as play:

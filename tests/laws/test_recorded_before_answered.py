@@ -65,12 +65,11 @@ async def until_committing(stage: Stage) -> None:
 async def test_no_byte_of_a_json_answer(model: Model, opened: tuple[Store, Load], n: int) -> None:
     store, load = opened
     async with Stage(model, store, load=load) as stage:
-        stage.shaky.open.clear()
-        caller = Caller(stage, {**BODY, "n": n})
-        await until_committing(stage)
-        assert caller.sent == []
-        assert stage.tree("s").turns == {}
-        stage.shaky.open.set()
+        with stage.shaky.holding():
+            caller = Caller(stage, {**BODY, "n": n})
+            await until_committing(stage)
+            assert caller.sent == []
+            assert stage.tree("s").turns == {}
         await caller.answered()
         assert caller.sent[0]["status"] == 200
         assert stage.witness.breaches == []
@@ -81,14 +80,13 @@ async def test_no_byte_of_a_json_answer(model: Model, opened: tuple[Store, Load]
 async def test_no_end_of_a_stream(model: Model, opened: tuple[Store, Load], n: int) -> None:
     store, load = opened
     async with Stage(model, store, load=load) as stage:
-        stage.shaky.open.clear()
-        caller = Caller(stage, {**BODY, "n": n, "stream": True})
-        await until_committing(stage)
-        assert caller.content.count(b'"token_ids"') > 0
-        assert b'"finish_reason":"' not in caller.content
-        assert b"[DONE]" not in caller.content
-        assert stage.tree("s").turns == {}
-        stage.shaky.open.set()
+        with stage.shaky.holding():
+            caller = Caller(stage, {**BODY, "n": n, "stream": True})
+            await until_committing(stage)
+            assert caller.content.count(b'"token_ids"') > 0
+            assert b'"finish_reason":"' not in caller.content
+            assert b"[DONE]" not in caller.content
+            assert stage.tree("s").turns == {}
         await caller.answered()
         assert caller.content.endswith(b"data: [DONE]\n\n")
         assert caller.content.count(b'"finish_reason":"') == n

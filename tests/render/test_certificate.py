@@ -39,6 +39,13 @@ def test_a_conversation_that_goes_on_in_the_same_way_is_certified(shared_tokeniz
     assert rollout.renderer.certificates.proofs <= 3
 
 
+@pytest.mark.parametrize("name", ["odd_markers", "system_in_user"])
+def test_a_conversation_on_a_template_nobody_has_seen_is_certified(tokenizer: Tokenizer, name: str) -> None:
+    rollout = Rollout(renderer_with(tokenizer, odd_templates.ALL[name], EOS), seed=4)
+    quick = talk(rollout, 12)
+    assert quick[-1] - quick[3] == 8
+
+
 def test_a_tool_loop_is_certified(shared_tokenizers: dict[str, Path]) -> None:
     rollout = Rollout(renderer_at(shared_tokenizers["qwen3"]), seed=2)
     before = rollout.renderer.certificates.quick
@@ -51,7 +58,6 @@ def test_a_tool_loop_is_certified(shared_tokenizers: dict[str, Path]) -> None:
 
 @pytest.mark.parametrize("name", ["rounds", "thousandth"])
 def test_a_template_that_counts_is_never_certified(tokenizer: Tokenizer, name: str) -> None:
-
     rollout = Rollout(renderer_with(tokenizer, odd_templates.ALL[name], EOS), seed=3)
     assert talk(rollout, 10)[-1] == 0
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import ROOT
 from tools import mutants
 
 SOURCE = "def double(x: int) -> int:\n    return x + x\n"
@@ -93,3 +94,23 @@ def test_a_tree_that_is_red_by_itself_proves_nothing(toy: Path) -> None:
 def test_a_patch_without_its_header_is_refused(toy: Path) -> None:
     with pytest.raises(SystemExit, match=r"another\.patch: no line"):
         add(toy, patch("    return 0", header="# what this does is a secret"))
+
+
+# --------------------------------------------------------------------------------------------------- our own patches
+
+PATCHES = sorted((ROOT / "tests" / "mutants").glob("*.patch"))
+
+
+@pytest.mark.parametrize("patch", PATCHES, ids=[patch.stem for patch in PATCHES])
+def test_a_patch_of_ours_applies_and_names_tests_that_are_there(patch: Path) -> None:
+    """`make mutants` takes minutes; that a change has made a patch stale is told at once."""
+    checked = subprocess.run(["git", "apply", "--check", str(patch)], cwd=ROOT, capture_output=True, text=True)
+    assert checked.returncode == 0, checked.stderr
+    for test in mutants.read(patch).tests:
+        file, _, name = test.partition("::")
+        assert f"def {name.partition('[')[0]}(" in (ROOT / file).read_text() or not name
+
+
+def test_each_law_is_broken_somewhere() -> None:
+    broken = {mutants.read(patch).law.partition(",")[0] for patch in PATCHES}
+    assert broken == {f"law {number}" for number in range(1, 10)}
