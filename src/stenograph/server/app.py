@@ -28,7 +28,20 @@ from stenograph.server.desk import Desk
 from stenograph.server.model_call import ModelCall
 from stenograph.server.session_calls import answer, refusal
 from stenograph.version import __version__
-from stenograph.wire import chat, chat_answer, chat_request, info, sessions, tokenize
+from stenograph.wire import (
+    chat,
+    chat_answer,
+    chat_request,
+    completions,
+    completions_answer,
+    completions_request,
+    generate,
+    generate_answer,
+    generate_request,
+    info,
+    sessions,
+    tokenize,
+)
 from stenograph.wire.codec import Codec
 from stenograph.wire.openapi import Route, openapi
 
@@ -46,6 +59,13 @@ MODEL_CALLS: tuple[tuple[Route, Codec], ...] = (
     (Route(method="POST", path="/v1/chat/completions", operation="chat_completions",
            summary="OpenAI Chat Completions, recorded as a turn", body=chat_request.ChatRequest,
            answer=chat_answer.ChatCompletion, stream=chat_answer.ChatCompletionChunk, errors=OF_A_MODEL), chat),
+    (Route(method="POST", path="/v1/completions", operation="completions",
+           summary="OpenAI Completions, recorded as a turn", body=completions_request.CompletionsRequest,
+           answer=completions_answer.Completion, stream=completions_answer.CompletionChunk, errors=OF_A_MODEL),
+     completions),
+    (Route(method="POST", path="/inference/v1/generate", operation="generate",
+           summary="vLLM's tokens in, tokens out, recorded as a turn", body=generate_request.GenerateRequest,
+           answer=generate_answer.Generated, stream=generate_answer.GenerateChunk, errors=OF_A_MODEL), generate),
 )  # fmt: skip
 """What an agent calls, and the protocol that it speaks there."""
 

@@ -112,8 +112,9 @@ class Desk:
     # -- calls ---------------------------------------------------------------------------------------------
 
     def check_model(self, model: str, *, under_session: bool) -> None:
+        """'' is a caller that leaves the choice to us, where its protocol has it."""
         known = self.models
-        if not under_session and model not in known:
+        if model and not under_session and model not in known:
             raise NotFound(
                 f"there is no model {model}; there is {', '.join(known)}", code="model_not_found", param="model"
             )

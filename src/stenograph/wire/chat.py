@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 
 from stenograph.errors import StenographError
-from stenograph.wire import chat_request
+from stenograph.wire import chat_request, stream_options
 from stenograph.wire.chat_encode import ChatEncoder, Wishes
 from stenograph.wire.codec import Decoded, TokenBytes
 from stenograph.wire.errors import openai_error
@@ -30,10 +30,9 @@ def error_body(error: StenographError) -> bytes:
 
 
 def _wishes(request: chat_request.ChatRequest) -> Wishes:
-    options = request.stream_options
     return Wishes(
         token_ids=bool(request.return_token_ids),
         logprobs=bool(request.logprobs),
-        usage=bool(options is not None and options.include_usage),
+        usage=stream_options.wants_usage(request.stream_options),
         tokens_as_ids=bool(request.return_tokens_as_token_ids),
     )

@@ -7,6 +7,7 @@ from typing import Literal, TypeAlias
 from msgspec import UNSET, UnsetType
 
 from stenograph.core import FinishReason, Value
+from stenograph.wire.usage import Usage
 
 Stop: TypeAlias = int | str | None
 
@@ -62,18 +63,6 @@ class ChatChoice(Value):
     """vLLM's: the id or the string that ended it; null for the model's own end, or a length."""
     turn_id: str
     token_ids: list[int] | UnsetType = UNSET
-
-
-class PromptTokensDetails(Value):
-    cached_tokens: int
-
-
-class Usage(Value):
-    prompt_tokens: int
-    completion_tokens: int
-    total_tokens: int
-    prompt_tokens_details: PromptTokensDetails | UnsetType = UNSET
-    """Where the engine says how much of the prompt it had in its cache."""
 
 
 class ChatCompletion(Value, kw_only=True):

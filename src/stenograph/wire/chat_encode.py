@@ -22,6 +22,7 @@ from stenograph.wire import sse
 from stenograph.wire.codec import TokenBytes
 from stenograph.wire.errors import openai_error
 from stenograph.wire.fold import Whole, WholeCall, fold
+from stenograph.wire.usage import Usage, usage_of
 
 _ENCODER = msgspec.json.Encoder()
 
@@ -54,7 +55,7 @@ class ChatEncoder:
             created=int(whole.opened.created_at),
             model=whole.opened.model,
             choices=[self._choice(index, choice) for index, choice in enumerate(whole.choices)],
-            usage=_usage(whole.done),
+            usage=usage_of(whole.done),
             prompt_token_ids=whole.opened.prompt.tolist() if self._wishes.token_ids else UNSET,
         )
         return _ENCODER.encode(completion)
@@ -127,14 +128,14 @@ class ChatEncoder:
         return self._chunk([choice])
 
     def _last(self, done: Done) -> bytes:
-        usage = self._chunk([], usage=_usage(done)) if self._wishes.usage else b""
+        usage = self._chunk([], usage=usage_of(done)) if self._wishes.usage else b""
         return usage + sse.DONE
 
     def _chunk(
         self,
         choices: list[answer.ChatChunkChoice],
         *,
-        usage: answer.Usage | None = None,
+        usage: Usage | None = None,
         prompt: list[int] | msgspec.UnsetType = UNSET,
     ) -> bytes:
         if self._opened is None:
@@ -169,12 +170,6 @@ class ChatEncoder:
 
 def _completion_id(opened: Opened) -> str:
     return f"chatcmpl-{opened.call_id}"
-
-
-def _usage(done: Done) -> answer.Usage:
-    cached = UNSET if done.cached_tokens is None else answer.PromptTokensDetails(done.cached_tokens)
-    total = done.prompt_tokens + done.completion_tokens
-    return answer.Usage(done.prompt_tokens, done.completion_tokens, total, cached)
 
 
 def _message(choice: Whole) -> answer.ChatMessage:

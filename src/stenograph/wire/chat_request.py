@@ -21,17 +21,12 @@ from typing import Annotated, Literal, TypeAlias
 from msgspec import Meta, json
 
 from stenograph.core import JSON, Ask, Conversation, Note, NoteKind, Sampling, Value
-from stenograph.wire import body, chat_messages, extras, sampling, thinking
+from stenograph.wire import body, chat_messages, extras, sampling, stream_options, thinking
 from stenograph.wire.body import Id
+from stenograph.wire.stream_options import StreamOptions
 
 MAX_CHOICES, MAX_TOP_LOGPROBS = 128, 20
 """OpenAI's bounds; the second is also what vLLM serves unless told otherwise."""
-
-
-class StreamOptions(Value):
-    include_usage: bool | None = None
-    continuous_usage_stats: bool | None = None
-    """vLLM's: usage in every chunk. Left out with a note."""
 
 
 class NamedFunction(Value):
@@ -127,8 +122,7 @@ def _switches(request: ChatRequest) -> thinking.Switches:
 def _refuse_what_cannot_be(request: ChatRequest) -> None:
     if request.top_logprobs and not request.logprobs:
         raise body.refuse("top_logprobs", "it needs logprobs to be true")
-    if request.stream_options is not None and not request.stream:
-        raise body.refuse("stream_options", "it needs stream to be true")
+    stream_options.check(request.stream_options, request.stream)
     if request.response_format is not None and request.response_format.type != "text":
         kind = request.response_format.type
         raise body.refuse("response_format", f"{kind} is not supported yet", code="unsupported_parameter")
@@ -171,5 +165,4 @@ def _check_tool_choice(request: ChatRequest, tools: bool) -> None:
 def _notes(request: ChatRequest, fields: body.Fields) -> Iterator[Note]:
     yield from extras.notes(fields, _SERVED)
     yield from chat_messages.notes(request.messages)
-    if request.stream_options is not None and request.stream_options.continuous_usage_stats:
-        yield extras.ignored("stream_options.continuous_usage_stats")
+    yield from stream_options.notes(request.stream_options)

@@ -103,21 +103,21 @@ def labels(fields: body.Fields) -> dict[str, JSON]:
     return {name: value for name, value in found.items() if value is not None}
 
 
-def notes(fields: body.Fields, served: frozenset[str]) -> Iterator[Note]:
-    """Refuses what may not be dropped; says what is."""
+def notes(fields: body.Fields, served: frozenset[str], under: str = "") -> Iterator[Note]:
+    """Refuses what may not be dropped; says what is. `under`: where in the body these fields stand."""
     for name in sorted(fields.keys() - served - LABELS):
         asks_for_something = not _is_null(fields, name)
         if name in NEUTRAL or name.startswith(GUIDED):
-            refuse_unless_neutral(name, body.value(fields[name], name))
+            refuse_unless_neutral(name, body.value(fields[name], under + name), under)
         elif asks_for_something:
-            yield ignored(name, NoteKind.TOOL_IGNORED if name in BUILT_IN_TOOLS else NoteKind.FIELD_IGNORED)
+            yield ignored(under + name, NoteKind.TOOL_IGNORED if name in BUILT_IN_TOOLS else NoteKind.FIELD_IGNORED)
 
 
-def refuse_unless_neutral(name: str, value: JSON) -> None:
+def refuse_unless_neutral(name: str, value: JSON, under: str = "") -> None:
     neutral = NEUTRAL.get(name, ())
     if value is not None and value not in neutral:
         raise body.refuse(
-            name,
+            under + name,
             "it is not supported here, and an answer without it would not be what was asked for",
             code="unsupported_parameter",
         )
