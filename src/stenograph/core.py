@@ -197,6 +197,7 @@ class NoteKind(enum.StrEnum):
     ENGINE_MOVED = "engine_moved"
     SAMPLING_FORCED = "sampling_forced"
     PREFILL = "prefill"
+    STOP_KEPT = "stop_kept"
     FIELD_IGNORED = "field_ignored"
     TOOL_IGNORED = "tool_ignored"
 

@@ -131,7 +131,7 @@ def prepare(house: House, session: LiveSession, ask: Ask, ticket: Ticket) -> Pen
     decision = decided(house, session, ask)
     sampling, forced = overlaid(ask, ticket.defaults, ticket.force)
     check_supported(sampling, ask.top_logprobs, house.info)
-    bound = limit(sampling.max_tokens, len(decision.prompt), house.info.max_model_len, budget)
+    bound = limit(sampling.max_tokens, len(decision.prompt), house.info.max_model_len, budget, ask.protocol)
     return Pending(
         ask=ask,
         ticket=ticket,

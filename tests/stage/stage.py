@@ -122,6 +122,7 @@ class Stage(Gateway):
         self.watched = Watched(script or Script(), model.tokenizer)
         self.shaky = Shaky(store)
         self._model = model
+        self.tokenizer = model.tokenizer
         super().__init__(engine=self.watched, **{"grace": 0.0, **options})
         self.witness = Witness(self.app, load or store.load)
         self.http = httpx2.AsyncClient(transport=InProcess(self.witness), base_url=HERE, timeout=None)

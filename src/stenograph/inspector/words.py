@@ -29,6 +29,7 @@ NOTES: Final[Mapping[NoteKind, str]] = {
     NoteKind.ENGINE_MOVED: "the session moved to another engine",
     NoteKind.SAMPLING_FORCED: "the session overrode a sampling parameter",
     NoteKind.PREFILL: "the reply was begun by the agent",
+    NoteKind.STOP_KEPT: "a token that ended a reply, and that the prompt's text does not show, was kept",
     NoteKind.FIELD_IGNORED: "a field of the request was left out",
     NoteKind.TOOL_IGNORED: "a tool that nobody here can run was left out",
 }

@@ -47,6 +47,8 @@ class Reach(Value):
     """The last one that it covers whole; None: none."""
     end: int = 0
     """Where in the prompt what follows that turn begins."""
+    silent: str | None = None
+    """The last of these turns with control tokens in its reply that the prompt, a text, does not show."""
 
     @property
     def id(self) -> str | None:
@@ -64,8 +66,12 @@ def reach(tree: Tree, prompt: Text | Tokens, spelling: Spelling) -> tuple[Reach,
     end = max(way.end for way in ways)
     deepest = {way.id: way for way in ways if way.end == end}
     latest = deepest[next((id for id in reversed(tree.turns) if id in deepest), None)]
-    note = Note(NoteKind.AMBIGUOUS_MATCH, f"several turns end here; {latest.id} is taken")
-    return latest, (note,) if len(deepest) > 1 else ()
+    notes = []
+    if len(deepest) > 1:
+        notes.append(Note(NoteKind.AMBIGUOUS_MATCH, f"several turns end here; {latest.id} is taken"))
+    if latest.silent is not None:
+        notes.append(Note(NoteKind.STOP_KEPT, f"of {latest.silent}"))
+    return latest, tuple(notes)
 
 
 def fork_of(tree: Tree, prompt: Text | Tokens, found: Reach, spelling: Spelling) -> Fork | None:
@@ -95,8 +101,9 @@ def _ways(tree: Tree, prompt: Text | Tokens, spelling: Spelling) -> Iterator[Rea
         for call in tree.children(way.id):
             behind = _behind_context(call, prompt, way.end)
             for turn in tree.choices(call) if behind is not None else ():
-                end = _behind_reply(turn, prompt, behind or 0, spelling)
-                waiting += [Reach(turn, end)] if isinstance(end, int) else []
+                covered = _behind_reply(turn, prompt, behind or 0, spelling)
+                if isinstance(covered, _Covered):
+                    waiting.append(Reach(turn, covered.end, way.silent if covered.shown else turn.id))
 
 
 def _partings(tree: Tree, call: Call, prompt: Text | Tokens, found: Reach, spelling: Spelling) -> Iterator[ForkReason]:
@@ -109,7 +116,10 @@ def _partings(tree: Tree, call: Call, prompt: Text | Tokens, found: Reach, spell
         yield ForkReason.RESAMPLED
     else:
         ends = (_behind_reply(turn, prompt, behind, spelling) for turn in tree.choices(call))
-        yield from (end for end in ends if isinstance(end, ForkReason))
+        said_nothing = behind == found.end  # so that whatever follows is the caller's, and no change of the reply
+        for end in ends:
+            if isinstance(end, ForkReason):
+                yield ForkReason.BRANCHED if said_nothing and end is ForkReason.ASSISTANT_EDITED else end
 
 
 # ----------------------------------------------------------------------------------------------- contexts and replies
@@ -136,40 +146,50 @@ def _ends_within(call: Call, prompt: Text | Tokens, at: int) -> bool:
     return new is not None and new.role == PROMPT_ROLE and (new.content or "").startswith(prompt.text[at:])
 
 
-def _behind_reply(turn: Turn, prompt: Text | Tokens, at: int, spelling: Spelling) -> int | ForkReason:
+class _Covered(Value):
+    """A reply that the prompt holds."""
+
+    end: int
+    shown: bool = True
+    """False: control tokens of it are in the path, and not in the prompt."""
+
+
+def _behind_reply(turn: Turn, prompt: Text | Tokens, at: int, spelling: Spelling) -> _Covered | ForkReason:
     """Where the prompt goes on behind a reply, or why it does not."""
     if isinstance(prompt, Text):
         return _behind_text(turn, prompt.text, at, spelling)
     sampled = turn.sampled
     end = at + len(sampled)
     if np.array_equal(prompt.ids[at:end], sampled):
-        return end
+        return _Covered(end)
     rest: Ids = prompt.ids[at:]
     begun = len(rest) < len(sampled) and np.array_equal(rest, sampled[: len(rest)])
     return ForkReason.HISTORY_SHORTENED if begun else ForkReason.ASSISTANT_EDITED
 
 
-def _behind_text(turn: Turn, text: str, at: int, spelling: Spelling) -> int | ForkReason:
-    shown, tail, silent = _spoken(turn, spelling)
-    if not text.startswith(shown, at):
-        return ForkReason.HISTORY_SHORTENED if shown.startswith(text[at:]) else ForkReason.ASSISTANT_EDITED
-    end = at + len(shown)
-    if text.startswith(tail, end):
-        return end + len(tail)
-    return end if silent else ForkReason.BRIDGE_REFUSED
-
-
-def _spoken(turn: Turn, spelling: Spelling) -> tuple[str, str, bool]:
-    """What a caller was shown of a reply; the rest of what its ids spell; and whether that rest says nothing.
-
-    A caller of Completions was shown the content. Of a reply in a conversation, which a prompt may hold as the template
-    writes it, everything counts but the tokens that end it.
-    """
+def _behind_text(turn: Turn, text: str, at: int, spelling: Spelling) -> _Covered | ForkReason:
     ids = turn.sampled.tolist()
     said = len(ids)
     while said and ids[said - 1] in spelling.special:
         said -= 1
-    silent = spelling.decode(ids[said:])
+    plain = spelling.special.isdisjoint(ids[:said])
+    shown, rest = _spoken(turn, ids, said, spelling)
+    if text.startswith(shown, at):
+        end = at + len(shown)
+        if text.startswith(rest, end):
+            return _Covered(end + len(rest), plain)
+        return _Covered(end, False) if rest == spelling.decode(ids[said:]) else ForkReason.BRIDGE_REFUSED
+    if not plain and text.startswith(spelled := spelling.decode(ids), at):
+        return _Covered(at + len(spelled))
+    return ForkReason.HISTORY_SHORTENED if shown.startswith(text[at:]) else ForkReason.ASSISTANT_EDITED
+
+
+def _spoken(turn: Turn, ids: Sequence[int], said: int, spelling: Spelling) -> tuple[str, str]:
+    """What a caller was shown of a reply, and the rest of what its ids spell; behind `said` of them nothing is said.
+
+    A caller of Completions was shown the content. Of a reply in a conversation, which a prompt may hold as the template
+    writes it, everything counts but the tokens that end it.
+    """
     if turn.call.messages and turn.call.messages[-1].role == PROMPT_ROLE:
-        return turn.reply.content or "", turn.ending.rest, turn.ending.rest == silent
-    return spelling.decode(ids[:said]), silent, True
+        return turn.reply.content or "", turn.ending.rest
+    return spelling.decode(ids[:said]), spelling.decode(ids[said:])

@@ -7,11 +7,20 @@ from typing import Any, Literal
 
 import msgspec
 
-from stenograph.core import Ask, EngineInfo, Note, NoteKind, Sampling, Value
+from stenograph.core import Ask, EngineInfo, Note, NoteKind, Protocol, Sampling, Value
 from stenograph.errors import CallerError, ContextLengthExceeded
 
 ALWAYS_SERVED = frozenset({"max_tokens", "stop_token_ids", "stop"})
 """What every engine can do, and what is set on every request."""
+
+PROMPT_FIELD: Mapping[Protocol, str] = {
+    "chat": "messages",
+    "completions": "prompt",
+    "responses": "input",
+    "messages": "messages",
+    "generate": "token_ids",
+}
+"""What the prompt is called in a body."""
 
 
 class Limit(Value):
@@ -39,14 +48,14 @@ def check_supported(sampling: Sampling, top_logprobs: int, engine: EngineInfo) -
         raise CallerError(message, param="top_logprobs")
 
 
-def limit(asked: int | None, prompt_tokens: int, max_model_len: int, budget: int | None) -> Limit:
+def limit(asked: int | None, prompt_tokens: int, max_model_len: int, budget: int | None, protocol: Protocol) -> Limit:
     """The nearest of three ends: what the agent asked for, the model's context, the session's budget."""
     room = max_model_len - prompt_tokens
     if room <= 0:
         raise ContextLengthExceeded(
             f"the prompt has {prompt_tokens} tokens, which leaves no room to answer: "
             f"the model's context is {max_model_len} tokens",
-            param="messages",
+            param=PROMPT_FIELD[protocol],
         )
     limits = [Limit(room, "context")]
     limits += [] if budget is None else [Limit(budget, "budget")]
