@@ -104,6 +104,12 @@ async def test_every_tolerance_is_noted(model: Model) -> None:
         assert b'stenograph_notes_total{kind="whitespace_ignored"} 1.0' in (await stage.http.get("/metrics")).content
 
 
+async def test_a_reply_that_the_caller_began_is_noted(model: Model) -> None:
+    async with Stage(model, MemoryStore(), Script(replies=REPLIES)) as stage:
+        await stage.say("s", [user("one"), {"role": "assistant", "content": "Well"}])
+        assert (await stage.get("/sessions/s"))["notes"] == {"prefill": 1}
+
+
 async def test_of_two_at_once_the_second_is_the_branch(model: Model) -> None:
     async with Stage(model, MemoryStore(), Script(replies=REPLIES)) as stage:
         talk = Talk(stage)

@@ -59,6 +59,8 @@ def match(tree: Tree, asked: Chained, *, strict: bool) -> Match:
     after, ambiguous = _choose(walked.deepest, asked)
     anchor, _ = _choose([turn for turn in walked.anchors if turn is after] or walked.anchors, asked)
     notes: dict[NoteKind, Note] = {}
+    if asked.conversation.messages[-1].role == "assistant":
+        notes[NoteKind.PREFILL] = Note(NoteKind.PREFILL)
     if ambiguous and after is not None:
         notes[NoteKind.AMBIGUOUS_MATCH] = Note(
             NoteKind.AMBIGUOUS_MATCH, f"several turns said this; {after.id} is taken"
