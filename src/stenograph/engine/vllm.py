@@ -13,7 +13,7 @@ import msgspec
 from stenograph.core import Delta, EngineInfo, Request
 from stenograph.engine import logprob_kind
 from stenograph.engine.http import Http, Refusal
-from stenograph.engine.vllm_wire import SUPPORTS, Reader, body_of
+from stenograph.engine.vllm_wire import GUIDES, SUPPORTS, Reader, body_of
 from stenograph.errors import (
     CallerError,
     ConfigError,
@@ -72,6 +72,7 @@ class VllmEngine:
             max_model_len=self._model.max_model_len,
             logprob_kind=await logprob_kind.probe(self._http.label, self.generate),
             supports=frozenset(SUPPORTS),
+            guides=frozenset(GUIDES),
             max_top_logprobs=MAX_TOP_LOGPROBS,
         )
 

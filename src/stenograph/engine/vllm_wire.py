@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from stenograph.core import JSON, Delta, Finish, Request, Sampling
+from stenograph.core import JSON, Delta, Finish, Guide, GuideKind, Request, Sampling
 from stenograph.engine.evidence import best_first, delta_from
 from stenograph.engine.http import ErrorBody
 from stenograph.errors import CallerError, EngineError, EvidenceError
@@ -16,6 +16,15 @@ SUPPORTS = (
     *("max_tokens", "min_tokens", "stop", "stop_token_ids", "ignore_eos", "logit_bias"),
 )
 """Named as in `Sampling`, which took its names from here."""
+GUIDES: dict[GuideKind, str] = {
+    "json": "json",
+    "object": "json_object",
+    "regex": "regex",
+    "choice": "choice",
+    "grammar": "grammar",
+    "tag": "structural_tag",
+}
+"""Named as in vLLM's `structured_outputs`."""
 FIXED: dict[str, JSON] = {
     "stream": True,
     "stream_options": {"include_usage": True},
@@ -51,7 +60,20 @@ def body_of(request: Request, model: str) -> bytes:
         "request_id": request.id,
         "session_id": request.session_id or None,
     }
+    if request.sampling.guide is not None:
+        fields["structured_outputs"] = _structured(request.sampling.guide)
     return msgspec.json.encode(fields)
+
+
+def _structured(guide: Guide) -> dict[str, JSON]:
+    match guide.kind:
+        case "object":
+            value: JSON = True
+        case "tag":
+            value = msgspec.json.encode(guide.value).decode()
+        case _:
+            value = guide.value
+    return {GUIDES[guide.kind]: value}
 
 
 def _refuse_what_would_be_altered(sampling: Sampling) -> None:
