@@ -131,6 +131,8 @@ def _export(commands: Commands) -> None:
     export.add_argument("--finished", action="store_true", help="only sessions that have ended")
     export.add_argument("--shared", choices=("once", "every"), default="once",
         help="train a turn that several branches share in one of them, or in each (default: once)")  # fmt: skip
+    export.add_argument("--exclude", action="append", metavar="RULE",
+        help="leave out: side-calls, max-tokens=N, fork=REASON, truncated, role=ROLE; may be repeated")  # fmt: skip
 
 
 def _probe(commands: Commands) -> None:

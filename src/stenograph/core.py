@@ -96,10 +96,13 @@ def text_hash(text: str) -> str:
 # --------------------------------------------------------------------------------------------------------- sampling
 
 
+GuideKind: TypeAlias = Literal["json", "object", "regex", "choice", "grammar", "tag"]
+
+
 class Guide(Value):
     """A form that a reply is held to while it is sampled: tokens under it are marked `constrained`."""
 
-    kind: Literal["json", "object", "regex", "choice", "grammar", "tag"]
+    kind: GuideKind
     """`json`: a JSON schema; `object`: any JSON object; `choice`: one of some texts; `grammar`: EBNF as the engine
     takes it; `tag`: a structural tag of xgrammar's."""
     value: JSON = None
@@ -155,6 +158,10 @@ class Ask(Value):
     or more calls."""
     tool: str | None = None
     """With `required`: which one; None: any."""
+    single_call: bool = False
+    """The reply is held to no more than one call."""
+    guide_field: str = "response_format"
+    """By which field the caller asked for its guide: where there can be none, it is the one at fault."""
     notes: tuple[Note, ...] = ()
     """What the codec set aside: `field_ignored`, `tool_ignored`."""
     labels: dict[str, JSON] = {}
@@ -242,6 +249,8 @@ class EngineInfo(Value):
     logprob_kind: LogprobKind
     supports: frozenset[str]
     """The fields of `Sampling` that this engine honours; any other that is not neutral is refused."""
+    guides: frozenset[GuideKind] = frozenset()
+    """Of the field `guide`: which kinds."""
     max_top_logprobs: int = 0
     vocab_size: int | None = None
     """Ids at or above it are never sent. None: the engine does not say, the tokenizer's own bound is used."""

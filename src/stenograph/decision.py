@@ -11,9 +11,10 @@ from collections.abc import Callable
 import msgspec
 import numpy as np
 
-from stenograph.core import PROMPT_ROLE, Ask, Conversation, Fork, Ids, Message, Note, Text, Tokens, Value
+from stenograph.core import PROMPT_ROLE, Ask, Conversation, Fork, Guide, Ids, Message, Note, Text, Tokens, Value
 from stenograph.house import House
 from stenograph.live import LiveSession
+from stenograph.render.held import NO_DEMAND, Demand, Holder
 from stenograph.render.prompting import Prompt, Replied
 from stenograph.render.reply import ReplyReader
 from stenograph.session import fork, plain
@@ -49,26 +50,36 @@ class Decision(Value):
     """Texts at which the model has to be stopped, where no control token closes its turn."""
     fork: Callable[[], Fork | None]
     """Asked when the call is recorded: of two equal calls at once the first simply goes on."""
+    guide: Guide | None
+    """What the reply is held to: what the caller asked for, in the form of the model's family."""
     reader: Callable[[tuple[str, ...]], ReplyReader]
     """For one choice, given the stop strings that were sent."""
 
 
 def decided(house: House, session: LiveSession, ask: Ask) -> Decision:
-    return decided_on(house, session, recalled(session.tree, ask), calls_read=ask.tool_choice != "none")
+    demand = Demand(ask.sampling.guide, ask.tool_choice == "required", ask.tool, ask.single_call)
+    return decided_on(house, session, recalled(session.tree, ask), demand, calls_read=ask.tool_choice != "none")
 
 
 def decided_on(
-    house: House, session: LiveSession, prompt: Conversation | Text | Tokens, *, calls_read: bool = True
+    house: House,
+    session: LiveSession,
+    prompt: Conversation | Text | Tokens,
+    demand: Demand = NO_DEMAND,
+    *,
+    calls_read: bool = True,
 ) -> Decision:
     if isinstance(prompt, Conversation):
-        return _conversation(house, session, prompt, calls_read=calls_read)
-    return _plain(house, session, prompt)
+        return _conversation(house, session, prompt, demand, calls_read=calls_read)
+    return _plain(house, session, prompt, demand.guide)
 
 
 # --------------------------------------------------------------------------------------------------- by the template
 
 
-def _conversation(house: House, session: LiveSession, conversation: Conversation, *, calls_read: bool) -> Decision:
+def _conversation(
+    house: House, session: LiveSession, conversation: Conversation, demand: Demand, *, calls_read: bool
+) -> Decision:
     asked = chained(house.renderer.relevant(conversation))
     strict = (session.facts.reasoning or house.reasoning) == "strict"
     matched = match(session.tree, asked, strict=strict)
@@ -91,6 +102,7 @@ def _conversation(house: House, session: LiveSession, conversation: Conversation
         keys=_keys(asked.conversation),
         closes=family.stop_strings,
         fork=lambda: fork.foremost(fork.fork_of(session.tree, asked, matched), prompt.fork),
+        guide=Holder(family, read, thinking=prompt.thinking).guide(demand),
         reader=lambda stop: house.renderer.reader(read, thinking=prompt.thinking, stop=stop, new_call_id=house.new_id),
     )
 
@@ -119,7 +131,7 @@ def _keys(conversation: Conversation) -> tuple[Blob, Blob]:
 # ---------------------------------------------------------------------------------------------------------- as it is
 
 
-def _plain(house: House, session: LiveSession, prompt: Text | Tokens) -> Decision:
+def _plain(house: House, session: LiveSession, prompt: Text | Tokens, guide: Guide | None) -> Decision:
     tree, renderer = session.tree, house.renderer
     found, notes = plain.reach(tree, prompt, renderer.tokenizer)
     path = tree.ids(found.id)
@@ -139,5 +151,6 @@ def _plain(house: House, session: LiveSession, prompt: Text | Tokens) -> Decisio
         keys=_keys(Conversation(())),
         closes=(),
         fork=lambda: plain.fork_of(tree, prompt, found, renderer.tokenizer),
+        guide=guide,
         reader=renderer.plain_reader,
     )

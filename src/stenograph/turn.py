@@ -42,7 +42,7 @@ from stenograph.house import House
 from stenograph.live import LiveSession
 from stenograph.origin import moves
 from stenograph.session.lifecycle import check_budget, check_open
-from stenograph.session.settle import Limit, check_supported, limit, overlaid, own_stops, with_stops
+from stenograph.session.settle import Limit, check_guide, check_supported, limit, overlaid, own_stops, with_stops
 from stenograph.session.tree import Tree
 from stenograph.store.store import TurnsCommitted
 from stenograph.tally import Choice, Tally
@@ -129,8 +129,10 @@ def prepare(house: House, session: LiveSession, ask: Ask, ticket: Ticket) -> Pen
     check_open(session.facts)
     budget = check_budget(session.facts.budget, session.tree)
     decision = decided(house, session, ask)
-    sampling, forced = overlaid(ask, ticket.defaults, ticket.force)
+    overlay, forced = overlaid(ask, ticket.defaults, ticket.force)
+    sampling = msgspec.structs.replace(overlay, guide=decision.guide)
     check_supported(sampling, ask.top_logprobs, house.info)
+    check_guide(decision.guide, ask, house.info)
     bound = limit(sampling.max_tokens, len(decision.prompt), house.info.max_model_len, budget, ask.protocol)
     return Pending(
         ask=ask,
@@ -219,6 +221,7 @@ def _call(house: House, session: LiveSession, pending: Pending, tally: Tally, fo
         notes=pending.notes,
         labels=ask.labels,
         cached_tokens=tally.cached_tokens,
+        constrained=pending.sent.sampling.guide is not None,
         instructed=ask.instructed,
     )
 

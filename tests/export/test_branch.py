@@ -148,3 +148,24 @@ def test_how_a_branch_ended_early_is_how_its_leaf_did() -> None:
     assert only(turn(call("a"), finish="abort")).truncated == "aborted"
     assert only(turn(call("a"), finish="length", limit="budget")).truncated == "budget"
     assert only(turn(call("a"), finish="length", limit="context"), turn(call("b", "a"))).truncated is None
+
+
+def sides(turns: Sequence[Turn]) -> list[str]:
+    return [branch.leaf.id for branch in branches(turns) if branch.side]
+
+
+def test_a_conversation_of_one_call_beside_a_longer_one_is_a_side_call() -> None:
+    title = turn(call("title", tools="none"))
+    talk = turn(call("a", fork=ForkReason.NEW_CONVERSATION))
+    assert sides([title, talk]) == []
+    tree = [title, talk, turn(call("b", "a"))]
+    assert sides(tree) == ["title"]
+    assert main(tree) == "b"
+    assert sides([turn(call("helper")), *tree[1:]]) == []
+
+
+def test_what_forks_within_a_conversation_is_no_side_call() -> None:
+    tree = [turn(call("a")), turn(call("b", "a")), turn(call("c", "a", fork=ForkReason.BRANCHED))]
+    assert sides(tree) == []
+    again = turn(call("d", fork=ForkReason.TEMPLATE_REWROTE_HISTORY, after="b"))
+    assert sides([*tree, again]) == []

@@ -52,6 +52,7 @@ def call(
     fork: ForkReason | None = None,
     notes: Sequence[NoteKind] = (),
     messages: Sequence[str] = (),
+    tools: str = "",
     n: int = 1,
 ) -> Call:
     return Call(
@@ -66,7 +67,7 @@ def call(
         inert=False,
         own_stops=(),
         messages=tuple(Message(role="user", content=text) for text in messages),
-        tools_hash="",
+        tools_hash=tools,
         arguments_hash="",
         protocol="chat",
         model="policy",

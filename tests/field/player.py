@@ -48,10 +48,10 @@ WHATEVER = Line("Fine.")
 
 
 class Player(Watched):
-    """Says its lines in the order in which the calls arrive."""
+    """Says its lines in the order in which the calls arrive. It has no guided decoding."""
 
     def __init__(self, model: Model) -> None:
-        super().__init__(Script(model=NAME, max_model_len=CONTEXT), model.tokenizer)
+        super().__init__(Script(model=NAME, max_model_len=CONTEXT, guides=()), model.tokenizer)
         renderer = model.house.renderer
         self.lines: deque[Line] = deque()
         self.hold_behind: int | None = None

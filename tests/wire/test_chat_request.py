@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from stenograph.core import Ask, Conversation, Note, NoteKind
+from stenograph.core import Ask, Conversation, Guide, Note, NoteKind
 from stenograph.errors import CallerError
 from stenograph.wire import chat
 from stenograph.wire.codec import Decoded
@@ -111,11 +111,21 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
     ({"tools": [TOOL, {"type": "function"}]}, "tools[1].function", "required"),
     ({"tools": [{"type": "function", "function": {"name": 3}}]}, "tools[0].function.name", "string"),
     ({"tools": [{"type": None, "function": {"name": "f"}}]}, "tools[0].type", "string"),
-    ({"tools": [TOOL], "tool_choice": "required"}, "tool_choice", "only auto and none"),
-    ({"tools": [TOOL], "tool_choice": TOOL}, "tool_choice", "only auto and none"),
+    ({"tool_choice": "required"}, "tool_choice", "no tools"),
+    ({"tool_choice": TOOL}, "tool_choice.function.name", "no tool f"),
     ({"tools": [TOOL], "tool_choice": "any"}, "tool_choice", "no such choice as 'any'"),
-    ({"tools": [TOOL], "parallel_tool_calls": False}, "parallel_tool_calls", "not supported yet"),
-    ({"response_format": {"type": "json_object"}}, "response_format", "json_object is not supported yet"),
+    ({"response_format": {"type": "yaml"}}, "response_format.type", "no such choice as 'yaml'"),
+    ({"response_format": {"type": "json_schema"}}, "response_format.json_schema", "required"),
+    ({"response_format": {"type": "json_schema", "json_schema": {}}}, "response_format.json_schema.schema", "required"),
+    ({"structured_outputs": {"regex": "a", "choice": ["b"]}}, "structured_outputs", "not regex, choice"),
+    ({"structured_outputs": {"choice": []}}, "structured_outputs.choice", "length >= 1"),
+    ({"structured_outputs": {"json": "{"}}, "structured_outputs.json", "no JSON object"),
+    ({"structured_outputs": {"whitespace_pattern": " "}}, "structured_outputs.whitespace_pattern", "no such field"),
+    (
+        {"structured_outputs": {"regex": "a"}, "response_format": {"type": "json_object"}},
+        "structured_outputs",
+        "response_format says otherwise",
+    ),
     ({"response_format": {}}, "response_format.type", "required"),
     ({"reasoning_effort": "huge"}, "reasoning_effort", "no such choice"),
     ({"reasoning": {"effort": 3}}, "reasoning.effort", "string"),
@@ -362,3 +372,40 @@ def test_the_body_says_stream_session_and_its_own_hash() -> None:
     assert (streamed.stream, streamed.session_id) == (True, "run:1.a_B-2")
     assert plain.body_hash == decode().body_hash != streamed.body_hash
     assert len(plain.body_hash) == 64
+
+
+SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}}
+TAG = {"type": "structural_tag", "format": {"type": "const_string", "value": "a"}}
+GUIDED: list[tuple[dict[str, Any], Guide | None]] = [
+    ({"response_format": {"type": "text"}}, None),
+    ({"response_format": {"type": "json_object"}}, Guide("object")),
+    (
+        {"response_format": {"type": "json_schema", "json_schema": {"name": "n", "schema": SCHEMA}}},
+        Guide("json", SCHEMA),
+    ),
+    ({"response_format": TAG}, Guide("tag", TAG)),
+    ({"structured_outputs": {}}, None),
+    ({"structured_outputs": {"json_object": False}}, None),
+    ({"structured_outputs": {"json_object": True}}, Guide("object")),
+    ({"structured_outputs": {"json": SCHEMA}}, Guide("json", SCHEMA)),
+    ({"structured_outputs": {"json": json.dumps(SCHEMA)}}, Guide("json", SCHEMA)),
+    ({"structured_outputs": {"regex": "a+"}}, Guide("regex", "a+")),
+    ({"structured_outputs": {"choice": ["a", "b"]}}, Guide("choice", ["a", "b"])),
+    ({"structured_outputs": {"grammar": 'root ::= "a"'}}, Guide("grammar", 'root ::= "a"')),
+    ({"structured_outputs": {"structural_tag": json.dumps(TAG)}}, Guide("tag", TAG)),
+]
+
+
+@pytest.mark.parametrize(("fields", "guide"), GUIDED)
+def test_a_form_is_asked_for_in_openais_words_or_vllms(fields: dict[str, Any], guide: Guide | None) -> None:
+    found = ask(**fields)
+    assert found.sampling.guide == guide
+    assert guide is None or [found.guide_field] == list(fields)
+
+
+def test_a_tool_is_required_or_named() -> None:
+    required, named = ask(tools=[TOOL], tool_choice="required"), ask(tools=[TOOL], tool_choice=TOOL)
+    assert (required.tool_choice, required.tool) == ("required", None)
+    assert (named.tool_choice, named.tool) == ("required", "f")
+    assert not named.single_call
+    assert ask(tools=[TOOL], parallel_tool_calls=False).single_call

@@ -11,21 +11,30 @@ from typing import Any, BinaryIO
 from stenograph.commands.stored import stored_sessions
 from stenograph.core import Sample, State
 from stenograph.errors import ConfigError
+from stenograph.export.exclude import Exclusion
 from stenograph.export.formats import jsonl
 from stenograph.export.sample import samples
 from stenograph.store.sqlite import SqliteReader
 
 
 def run(options: dict[str, Any]) -> int:
+    exclusion = Exclusion(options.get("exclude") or ())
     with SqliteReader(Path(options["store"])) as reader:
         chosen = stored_sessions(reader, options.get("session"))
         ended = (one for one in chosen if not options["finished"] or one.facts.state is not State.OPEN)
         found = (
             sample
             for one in ended
-            for sample in samples(one.facts, [turn for call in one.calls for turn in call.turns], options["shared"])
+            for sample in samples(
+                one.facts,
+                [turn for call in one.calls for turn in call.turns],
+                options["shared"],
+                exclusion.keep(one.facts),
+            )
         )
         write(found, options["out"])
+    for rule, branches in exclusion.struck.items():
+        print(f"stenograph: left out by --exclude {rule}: {branches}", file=sys.stderr)
     return 0
 
 

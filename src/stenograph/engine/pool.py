@@ -122,6 +122,7 @@ def agreed(infos: Sequence[EngineInfo]) -> EngineInfo:
         first,
         max_model_len=min(info.max_model_len for info in infos),
         supports=frozenset.intersection(*(info.supports for info in infos)),
+        guides=frozenset.intersection(*(info.guides for info in infos)),
         max_top_logprobs=min(info.max_top_logprobs for info in infos),
         vocab_size=min(sizes, default=None),
     )

@@ -9,7 +9,7 @@ from typing import Annotated, TypeAlias
 
 import msgspec
 
-from stenograph.core import LogprobKind, Value
+from stenograph.core import GuideKind, LogprobKind, Value
 from stenograph.errors import ConfigError
 
 Chance: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=1)]
@@ -100,6 +100,8 @@ class Script(Value, frozen=True, forbid_unknown_fields=True):
     """Before each further delta."""
     chunk: Count = 1
     """Tokens a delta."""
+    guides: tuple[GuideKind, ...] = ("json", "object", "regex", "choice", "grammar", "tag")
+    """To which kinds of guide this engine holds a reply. What meets one is said where there is no rule and no reply."""
     weight_version: str | None = None
     """Reported with every delta, in process. vLLM's completions have no place for it."""
     faults: tuple[Fault, ...] = ()

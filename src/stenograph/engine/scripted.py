@@ -106,6 +106,7 @@ class ScriptedEngine:
             max_model_len=self.script.max_model_len,
             logprob_kind=self.script.logprob_kind,
             supports=frozenset(NEUTRAL.__struct_fields__),
+            guides=frozenset(self.script.guides),
             max_top_logprobs=MAX_TOP_LOGPROBS,
             vocab_size=self.vocab_size,
         )

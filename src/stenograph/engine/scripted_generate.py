@@ -16,7 +16,7 @@ from stenograph.core import JSON, Request, Sampling
 from stenograph.engine.evidence import SENTINEL
 from stenograph.engine.odds import Row
 from stenograph.engine.raw import Raw
-from stenograph.engine.scripted_wire import MAX_TOKENS, StreamOptions, encoded, in_vocabulary, number
+from stenograph.engine.scripted_wire import MAX_TOKENS, StreamOptions, encoded, guide_of, in_vocabulary, number
 from stenograph.errors import CallerError
 
 
@@ -42,6 +42,7 @@ def parse(raw: bytes, vocab_size: int) -> tuple[Body, Request]:
         body = msgspec.json.decode(raw, type=Body)
         given = {name: value for name, value in body.sampling_params.items() if value is not None}
         parameters = msgspec.convert(given, Parameters)
+        given["guide"] = guide_of(given.get("structured_outputs") or {})
         sampling = msgspec.convert({"max_tokens": MAX_TOKENS} | given, Sampling, str_keys=True)
     except msgspec.DecodeError as error:
         raise CallerError(f"1 validation error: {error}") from error

@@ -18,6 +18,7 @@ from stenograph.core import JSON, Request, Sampling
 from stenograph.engine.evidence import SENTINEL
 from stenograph.engine.odds import Row
 from stenograph.engine.raw import Raw
+from stenograph.engine.vllm_wire import GUIDES
 from stenograph.errors import CallerError, StenographError
 
 MAX_TOKENS = 16
@@ -48,6 +49,7 @@ def parse(raw: bytes, vocab_size: int) -> tuple[Body, Request]:
         fields = {"max_tokens": MAX_TOKENS} | {name: value for name, value in given.items() if value is not None}
         if isinstance(fields.get("stop"), str):
             fields["stop"] = [fields["stop"]]
+        fields["guide"] = guide_of(fields.get("structured_outputs") or {})
         body = msgspec.convert(fields, Body)
         sampling = msgspec.convert(fields, Sampling, str_keys=True)
     except msgspec.DecodeError as error:
@@ -61,6 +63,18 @@ def in_vocabulary(ids: Sequence[int], vocab_size: int) -> None:
     for id in ids:
         if not 0 <= id < vocab_size:
             raise CallerError(f"Token id {id} is out of vocabulary")
+
+
+def guide_of(structured: dict[str, JSON]) -> dict[str, JSON] | None:
+    for kind, name in GUIDES.items():
+        match structured.get(name):
+            case None:
+                continue
+            case str(tag) if kind == "tag":
+                return {"kind": kind, "value": msgspec.json.decode(tag)}
+            case value:
+                return {"kind": kind, "value": None if kind == "object" else value}
+    return None
 
 
 class Answer:

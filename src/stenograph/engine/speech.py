@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from stenograph.core import Request
+from stenograph.engine.instance import instance
 from stenograph.engine.script import Script
 from stenograph.engine.spelling import Spelling
-from stenograph.errors import ConfigError
+from stenograph.errors import CallerError, ConfigError
 from stenograph.render.tokenizer import Tokenizer
 
 Reply: TypeAlias = str | tuple[int, ...] | None
@@ -49,7 +50,7 @@ class Speaker:
         """One a choice. Moves the session on in the script's replies."""
         said, replies = self._by_rule(request), self._script.replies
         if said is not None or not replies:
-            return [said] * request.n
+            return [self._held(request) if said is None else said] * request.n
         heard = self._heard[request.session_id]
         self._heard[request.session_id] += request.n
         return [replies[(heard + place) % len(replies)] for place in range(request.n)]
@@ -62,6 +63,15 @@ class Speaker:
             return [dice.randrange(self._script.vocab_size) for _ in range(length)]
         text = " ".join(dice.choice(WORDS) for _ in range(length)) if reply is None else reply
         return list(self._spelling.spell(text, dice))
+
+    def _held(self, request: Request) -> str | None:
+        """What is random otherwise has to meet the guide; for a line of its own the script answers itself."""
+        guide = request.sampling.guide
+        if guide is None:
+            return None
+        if self._tokenizer is None:
+            raise CallerError("without a tokenizer the script holds no reply to a guide", param="guide")
+        return instance(guide, self._tokenizer.text_of)
 
     def _by_rule(self, request: Request) -> str | None:
         if self._tokenizer is None or not self._rules:

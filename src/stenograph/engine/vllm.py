@@ -15,7 +15,7 @@ import msgspec
 from stenograph.core import Delta, EngineInfo, Request
 from stenograph.engine import logprob_kind, vllm_generate, vllm_wire
 from stenograph.engine.http import Http, Refusal
-from stenograph.engine.vllm_wire import SUPPORTS, spelled
+from stenograph.engine.vllm_wire import GUIDES, SUPPORTS, spelled
 from stenograph.errors import (
     CallerError,
     ConfigError,
@@ -82,6 +82,7 @@ class VllmEngine:
             max_model_len=self._model.max_model_len,
             logprob_kind=await logprob_kind.probe(self._http.label, self.generate),
             supports=frozenset(SUPPORTS),
+            guides=frozenset(GUIDES),
             max_top_logprobs=MAX_TOP_LOGPROBS,
         )
 

@@ -7,7 +7,7 @@ from typing import Generic, Protocol, TypeVar
 
 import msgspec
 
-from stenograph.core import JSON, Delta, Finish, Ids, Request, Sampling
+from stenograph.core import JSON, Delta, Finish, Guide, GuideKind, Ids, Request, Sampling
 from stenograph.engine.evidence import best_first, delta_from
 from stenograph.engine.http import ErrorBody
 from stenograph.errors import CallerError, EngineError, EvidenceError
@@ -17,6 +17,15 @@ SUPPORTS = (
     *("max_tokens", "min_tokens", "stop", "stop_token_ids", "ignore_eos", "logit_bias"),
 )
 """Named as in `Sampling`, which took its names from here."""
+GUIDES: dict[GuideKind, str] = {
+    "json": "json",
+    "object": "json_object",
+    "regex": "regex",
+    "choice": "choice",
+    "grammar": "grammar",
+    "tag": "structural_tag",
+}
+"""Named as in vLLM's `structured_outputs`."""
 FIXED: dict[str, JSON] = {
     "stream": True,
     "stream_options": {"include_usage": True},
@@ -62,7 +71,19 @@ def body_of(request: Request, model: str, prompt: msgspec.Raw) -> bytes:
 
 def sampling_fields(sampling: Sampling) -> dict[str, JSON]:
     _refuse_what_would_be_altered(sampling)
-    return {name: getattr(sampling, name) for name in SUPPORTS}
+    fields = {name: getattr(sampling, name) for name in SUPPORTS}
+    return fields if sampling.guide is None else fields | {"structured_outputs": _structured(sampling.guide)}
+
+
+def _structured(guide: Guide) -> dict[str, JSON]:
+    match guide.kind:
+        case "object":
+            value: JSON = True
+        case "tag":
+            value = msgspec.json.encode(guide.value).decode()
+        case _:
+            value = guide.value
+    return {GUIDES[guide.kind]: value}
 
 
 def _refuse_what_would_be_altered(sampling: Sampling) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias
 
@@ -19,7 +20,10 @@ class Branch(Value):
     turns: tuple[Turn, ...]
     """Root to leaf; never empty."""
     main: bool
-    """It holds the latest turn of the session's first conversation. True of exactly one branch."""
+    """It holds the latest turn of the session's first conversation, side calls aside. True of exactly one branch."""
+    side: bool
+    """Its conversation is one call, beside a longer one with other tools: agents ask for titles, check topics, and see
+    whether anybody answers, mostly with none. A sub-agent of one call that has the same tools is none."""
     fork: Fork | None
     """What made this a branch of its own: the first fork among the turns that no branch before it holds, the main
     branch being before all others. So each fork shows once, on the branch that it began."""
@@ -48,10 +52,15 @@ def branches(turns: Sequence[Turn]) -> tuple[Branch, ...]:
     paths = _paths(turns)
     if not paths:
         return ()
-    latest = _latest_turn_of_first_conversation(turns)
+    conversations = _conversations(turns)
+    side = _side(turns, conversations)
+    latest = _latest_turn_of_first_conversation(turns, conversations, side)
     main = next(index for index, path in enumerate(paths) if any(turn.id == latest for turn in path))
     forks = _forks(paths, main)
-    return tuple(Branch(index, path, index == main, forks[index]) for index, path in enumerate(paths))
+    return tuple(
+        Branch(index, path, index == main, conversations[path[-1].call.id] in side, forks[index])
+        for index, path in enumerate(paths)
+    )
 
 
 def main_first(all_branches: Sequence[Branch]) -> list[Branch]:
@@ -91,10 +100,19 @@ def _forks(paths: Sequence[tuple[Turn, ...]], main: int) -> dict[int, Fork | Non
 # ---------------------------------------------------------------------------------------------------- conversations
 
 
-def _latest_turn_of_first_conversation(turns: Sequence[Turn]) -> str:
+def _side(turns: Sequence[Turn], conversations: Mapping[_CallId, _CallId]) -> frozenset[_CallId]:
+    """The conversations of one call that offer other tools than the longest one does."""
+    lengths = Counter(conversations.values())
+    longest, calls = lengths.most_common(1)[0]
+    tools = {turn.call.id: turn.call.tools_hash for turn in turns}
+    return frozenset(one for one, length in lengths.items() if length == 1 < calls and tools[one] != tools[longest])
+
+
+def _latest_turn_of_first_conversation(
+    turns: Sequence[Turn], conversations: Mapping[_CallId, _CallId], side: frozenset[_CallId]
+) -> str:
     """Choices of one call are committed together, so none is the latest: the first of them stands for the call."""
-    conversations = _conversations(turns)
-    first = conversations[turns[0].call.id]
+    first = next(conversation for conversation in conversations.values() if conversation not in side)
     call = next(turn.call.id for turn in reversed(turns) if conversations[turn.call.id] == first)
     return min((turn for turn in turns if turn.call.id == call), key=lambda turn: turn.choice).id
 

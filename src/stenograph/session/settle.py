@@ -7,11 +7,11 @@ from typing import Any, Literal
 
 import msgspec
 
-from stenograph.core import Ask, EngineInfo, Note, NoteKind, Protocol, Sampling, Value
+from stenograph.core import Ask, EngineInfo, Guide, Note, NoteKind, Protocol, Sampling, Value
 from stenograph.errors import CallerError, ContextLengthExceeded
 
-ALWAYS_SERVED = frozenset({"max_tokens", "stop_token_ids", "stop"})
-"""What every engine can do, and what is set on every request."""
+JUDGED_APART = frozenset({"max_tokens", "stop_token_ids", "stop", "guide"})
+"""The first three are set on every request, and every engine can do them. A guide is judged by its kind."""
 
 PROMPT_FIELD: Mapping[Protocol, str] = {
     "chat": "messages",
@@ -41,11 +41,29 @@ def overlaid(ask: Ask, defaults: Mapping[str, Any], force: Mapping[str, Any]) ->
 def check_supported(sampling: Sampling, top_logprobs: int, engine: EngineInfo) -> None:
     """What cannot be honoured is refused: dropping it would sample from another distribution than was asked for."""
     for name in sampling.unusual():
-        if name not in engine.supports and name not in ALWAYS_SERVED:
+        if name not in engine.supports and name not in JUDGED_APART:
             raise CallerError(f"engine {engine.name} ({engine.kind}) cannot honour {name}", param=name)
     if top_logprobs > engine.max_top_logprobs:
         message = f"engine {engine.name} ({engine.kind}) reports at most {engine.max_top_logprobs} top logprobs"
         raise CallerError(message, param="top_logprobs")
+
+
+def check_guide(guide: Guide | None, ask: Ask, engine: EngineInfo) -> None:
+    """The same of what a reply is held to; `guide` is the ask's own, and what the model's family adds to it."""
+    if guide is None or guide.kind in engine.guides:
+        return
+    field, what = _demanded(guide, ask)
+    message = f"{field}: engine {engine.name} ({engine.kind}) cannot hold a reply to {what}"
+    raise CallerError(message, code="unsupported_parameter", param=field)
+
+
+def _demanded(guide: Guide, ask: Ask) -> tuple[str, str]:
+    if ask.tool_choice == "required":
+        return "tool_choice", "tool calls"
+    if ask.sampling.guide is None:
+        return "parallel_tool_calls", "one call"
+    where = "" if guide == ask.sampling.guide else " where the model may think or call tools first"
+    return ask.guide_field, f"a form of this kind{where}"
 
 
 def limit(asked: int | None, prompt_tokens: int, max_model_len: int, budget: int | None, protocol: Protocol) -> Limit:

@@ -4,9 +4,9 @@ What is chosen where CONTRACT 4 leaves it open:
 
 - `tool_choice` none: the tools stay in the prompt and calls are not parsed, which is vLLM's default
   (`--exclude-tools-when-tool-choice-none` is off there); a prompt that lost its tools would fork the conversation.
-  `required` and a named tool need guided decoding, and are refused until there is some.
-- `parallel_tool_calls` false is refused where there are tools. vLLM hides the second call from the caller, so the agent
-  would act on something else than what was sampled.
+  `required` and a named tool are held to the family's own calls by the engine's guided decoding, or refused.
+- `parallel_tool_calls` false holds the reply to one call, or is refused. vLLM hides the second call from the caller, so
+  the agent would act on something else than what was sampled.
 - `tools: []` is no tools. (OpenAI refuses it; agents build the list by filtering, and send it.)
 - A trailing assistant message is a prefill. So vLLM's `continue_final_message` true, with `add_generation_prompt`
   false, is what happens anyway; false beside a trailing assistant message cannot be had, and is refused.
@@ -21,7 +21,7 @@ from typing import Annotated, Literal, TypeAlias
 from msgspec import Meta, json
 
 from stenograph.core import JSON, Ask, Conversation, Note, NoteKind, Sampling, Value
-from stenograph.wire import body, chat_messages, extras, sampling, stream_options, thinking
+from stenograph.wire import body, chat_messages, extras, guides, sampling, stream_options, thinking
 from stenograph.wire.body import Id
 from stenograph.wire.stream_options import StreamOptions
 
@@ -40,10 +40,6 @@ class NamedTool(Value):
     type: str = "function"
 
 
-class ResponseFormat(Value):
-    type: str
-
-
 ToolChoice: TypeAlias = Literal["none", "auto", "required"] | NamedTool
 
 
@@ -54,7 +50,9 @@ class ChatRequest(sampling.SamplingFields, kw_only=True):
     """As they are sent: templates print them, so nothing is reordered or filled in."""
     tool_choice: ToolChoice | None = None
     parallel_tool_calls: bool | None = None
-    response_format: ResponseFormat | None = None
+    response_format: guides.ResponseFormat | None = None
+    structured_outputs: guides.StructuredOutputs | None = None
+    """vLLM's."""
     reasoning_effort: thinking.Effort | None = None
     reasoning: thinking.ReasoningSwitch | None = None
     thinking: thinking.ThinkingSwitch | bool | None = None
@@ -85,17 +83,21 @@ def request(raw: bytes) -> tuple[ChatRequest, body.Fields]:
 def ask(request: ChatRequest, fields: body.Fields) -> Ask:
     _refuse_what_cannot_be(request)
     prompt, (tools, tool_notes) = conversation(request), _tools(request)
-    _check_tool_choice(request, bool(tools))
+    choice, tool = _tool_choice(request, [tool["function"]["name"] for tool in tools])
+    guide, guide_field = guides.guide(request.response_format, request.structured_outputs)
     given = sampling.given(request)
     return Ask(
         protocol="chat",
         model=request.model,
         prompt=prompt,
-        sampling=Sampling(**given),
+        sampling=Sampling(**given, guide=guide),
         given=frozenset(given),
         n=request.n or 1,
         top_logprobs=request.top_logprobs or 0,
-        tool_choice="none" if request.tool_choice == "none" else "auto",
+        tool_choice=choice,
+        tool=tool,
+        single_call=request.parallel_tool_calls is False,
+        guide_field=guide_field,
         notes=extras.each_once([*tool_notes, *thinking.notes(_switches(request)), *_notes(request, fields)]),
         labels=extras.labels(fields),
     )
@@ -123,9 +125,6 @@ def _refuse_what_cannot_be(request: ChatRequest) -> None:
     if request.top_logprobs and not request.logprobs:
         raise body.refuse("top_logprobs", "it needs logprobs to be true")
     stream_options.check(request.stream_options, request.stream)
-    if request.response_format is not None and request.response_format.type != "text":
-        kind = request.response_format.type
-        raise body.refuse("response_format", f"{kind} is not supported yet", code="unsupported_parameter")
 
 
 def _check_continuation(request: ChatRequest) -> None:
@@ -151,15 +150,19 @@ def _tools(request: ChatRequest) -> tuple[tuple[dict[str, JSON], ...], list[Note
     return tuple(tools), notes
 
 
-def _check_tool_choice(request: ChatRequest, tools: bool) -> None:
-    if request.tool_choice not in (None, "none", "auto"):
-        raise body.refuse("tool_choice", "only auto and none are supported yet", code="unsupported_parameter")
-    if request.parallel_tool_calls is False and tools:
-        raise body.refuse(
-            "parallel_tool_calls",
-            "the model may call several tools at once; false is not supported yet",
-            code="unsupported_parameter",
-        )
+def _tool_choice(request: ChatRequest, tools: list[str]) -> tuple[Literal["auto", "none", "required"], str | None]:
+    """And which tool, where one is named."""
+    match request.tool_choice:
+        case None:
+            return "auto", None
+        case NamedTool(function):
+            if function.name not in tools:
+                raise body.refuse("tool_choice.function.name", f"there is no tool {function.name} among the tools")
+            return "required", function.name
+        case "required" if not tools:
+            raise body.refuse("tool_choice", "required, but there are no tools")
+        case choice:
+            return choice, None
 
 
 def _notes(request: ChatRequest, fields: body.Fields) -> Iterator[Note]:

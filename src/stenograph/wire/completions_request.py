@@ -20,9 +20,9 @@ from msgspec import Meta, json
 
 from stenograph.core import Ask, Sampling, Text, Tokens
 from stenograph.errors import CallerError
-from stenograph.wire import body, extras, sampling, stream_options
+from stenograph.wire import body, extras, guides, sampling, stream_options
 from stenograph.wire.body import Id
-from stenograph.wire.chat_request import MAX_CHOICES, MAX_TOP_LOGPROBS, ResponseFormat
+from stenograph.wire.chat_request import MAX_CHOICES, MAX_TOP_LOGPROBS
 from stenograph.wire.sampling import TokenId
 from stenograph.wire.stream_options import StreamOptions
 
@@ -37,7 +37,8 @@ class CompletionsRequest(sampling.SamplingFields, kw_only=True):
     logprobs: Annotated[int, Meta(ge=0, le=MAX_TOP_LOGPROBS)] | None = None
     """How many alternatives; 0 is the sampled tokens' own."""
     suffix: str | None = None
-    response_format: ResponseFormat | None = None
+    response_format: guides.ResponseFormat | None = None
+    structured_outputs: guides.StructuredOutputs | None = None
     add_special_tokens: bool | None = None
     return_token_ids: bool | None = None
     return_tokens_as_token_ids: bool | None = None
@@ -58,11 +59,13 @@ def request(raw: bytes) -> tuple[CompletionsRequest, body.Fields]:
 def ask(request: CompletionsRequest, fields: body.Fields) -> Ask:
     _refuse_what_cannot_be(request)
     given = sampling.given(request)
+    guide, guide_field = guides.guide(request.response_format, request.structured_outputs)
     return Ask(
         protocol="completions",
         model=request.model,
         prompt=prompt(request),
-        sampling=Sampling(**given),
+        sampling=Sampling(**given, guide=guide),
+        guide_field=guide_field,
         given=frozenset(given),
         n=request.n or 1,
         top_logprobs=request.logprobs or 0,
@@ -100,8 +103,6 @@ def _refuse_what_cannot_be(request: CompletionsRequest) -> None:
         raise _unsupported("logprobs", "with echo it asks for those of the prompt, which are not served")
     if request.add_special_tokens is False:
         raise _unsupported("add_special_tokens", "send ids to say what the prompt begins with")
-    if request.response_format is not None and request.response_format.type != "text":
-        raise _unsupported("response_format", f"{request.response_format.type} is not supported yet")
 
 
 def _unsupported(field: str, why: str) -> CallerError:

@@ -46,7 +46,6 @@ _VLLM: dict[str, tuple[JSON, ...]] = {
     "repetition_detection": (),
     "return_prompt_text": (False,),
     "skip_special_tokens": (True,),
-    "structured_outputs": (),
     "thinking_token_budget": (-1,),
     "truncate_prompt_tokens": (),
     "use_beam_search": (False,),

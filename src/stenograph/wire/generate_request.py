@@ -19,7 +19,7 @@ import numpy as np
 from msgspec import Meta, json
 
 from stenograph.core import JSON, Ask, Sampling, Tokens, Value
-from stenograph.wire import body, extras, sampling, stream_options
+from stenograph.wire import body, extras, guides, sampling, stream_options
 from stenograph.wire.body import Id
 from stenograph.wire.chat_request import MAX_CHOICES, MAX_TOP_LOGPROBS
 from stenograph.wire.sampling import TokenId
@@ -34,6 +34,7 @@ OF_TEXT = frozenset(
 class GenerateSampling(sampling.SamplingFields, kw_only=True):
     n: Annotated[int, Meta(ge=1, le=MAX_CHOICES)] | None = None
     logprobs: Annotated[int, Meta(ge=0, le=MAX_TOP_LOGPROBS)] | None = None
+    structured_outputs: guides.StructuredOutputs | None = None
 
 
 class GenerateRequest(Value, kw_only=True):
@@ -64,12 +65,14 @@ def ask(request: GenerateRequest, fields: body.Fields) -> Ask:
     _refuse_what_cannot_be(request)
     asked = request.sampling_params
     given = sampling.given(asked)
+    guide, guide_field = guides.guide(None, asked.structured_outputs)
     of_sampling = body.fields(bytes(fields["sampling_params"])) if "sampling_params" in fields else {}
     return Ask(
         protocol="generate",
         model=request.model,
         prompt=Tokens(np.array(request.token_ids, np.int32)),
-        sampling=Sampling(**given),
+        sampling=Sampling(**given, guide=guide),
+        guide_field=f"sampling_params.{guide_field}",
         given=frozenset(given),
         n=asked.n or 1,
         top_logprobs=asked.logprobs if asked.logprobs is not None and asked.logprobs > 1 else 0,

@@ -98,6 +98,8 @@ class Ways(Value):
     """A file, by its name."""
     answer: Callable[[str], Called] | None = None
     """None: it simply says so."""
+    silent: bool = False
+    """The agent requires a call, so nothing may be said beside it."""
     aside: tuple[Rule, ...] = ()
     """What is said to calls that are not part of the task."""
 
@@ -111,7 +113,10 @@ def solving(said: Model, ways: Ways) -> tuple[Rule, ...]:
             when=re.escape(FILES["second.txt"].strip()),
             say=saying(said, None, ways.answer(answer)) if ways.answer else saying(said, answer),
         ),
-        Rule(when=re.escape(FILES["first.txt"].strip()), say=saying(said, "On to the next.", ways.read("second.txt"))),
+        Rule(
+            when=re.escape(FILES["first.txt"].strip()),
+            say=saying(said, None if ways.silent else "On to the next.", ways.read("second.txt")),
+        ),
         Rule(when="", say=saying(said, None, ways.read("first.txt"))),
     )
 
