@@ -7,8 +7,7 @@ What is chosen where CONTRACT 4 leaves it open:
   it, and switches it off where the template has a switch. `display: omitted` shows a block without text.
 - `is_error` of a result has no place in a template: the result's own text has to say it. It is noted.
 - `context_management`, `mcp_servers` and the like are things that Anthropic's servers do: left out, and noted.
-- The first lines of Claude Code's system prompt may be its billing header, which is not meant for the model and differs
-  from call to call: it is left out.
+- Claude Code's billing header, a block of its system prompt, is not meant for the model: left out, and noted.
 """
 
 from __future__ import annotations
@@ -73,9 +72,10 @@ def ask(request: MessagesRequest, fields: body.Fields) -> Ask:
 
 def conversation(request: MessagesRequest) -> Conversation:
     """As much of a body as a prompt is made of."""
+    tools = messages_tools.tools(request.tools or ())
     return Conversation(
-        messages_history.messages(request.messages, request.system),
-        messages_tools.tools(request.tools or ()),
+        messages_history.messages(request.messages, request.system, tools.deferred),
+        tools.shown,
         thinking.template_arguments(_switches(request)),
     )
 
@@ -116,4 +116,4 @@ def _notes(request: MessagesRequest, fields: body.Fields) -> Iterator[Note]:
     yield from messages_tools.notes(request.tools or ())
     yield from thinking.notes(_switches(request))
     yield from extras.notes(fields, _SERVED)
-    yield from messages_history.notes(request.messages)
+    yield from messages_history.notes(request.messages, request.system)
