@@ -20,9 +20,19 @@ class ErrorAnswer(Value):
     error: ErrorDetail
 
 
+class ErrorCode(Value):
+    error_code: str
+
+
+class AnthropicDetail(ErrorDetail):
+    """`code` and `param` are ours."""
+
+    details: ErrorCode | None
+    """Where Anthropic has the code."""
+
+
 class AnthropicError(Value, tag="error"):
-    error: ErrorDetail
-    """Its `code` and `param` are ours: Anthropic has the other two."""
+    error: AnthropicDetail
 
 
 _AT_ANTHROPIC = {500: "api_error", 502: "api_error", 503: "overloaded_error", 504: "timeout_error"}
@@ -43,5 +53,6 @@ def openai_error(error: StenographError) -> bytes:
 
 def anthropic_error(error: StenographError) -> bytes:
     message = _TOO_LONG + error.message if isinstance(error, ContextLengthExceeded) else error.message
-    detail = ErrorDetail(message, _AT_ANTHROPIC.get(error.status, error.type), error.code, error.param)
-    return msgspec.json.encode(AnthropicError(detail))
+    details = None if error.code is None else ErrorCode(error.code)
+    type = _AT_ANTHROPIC.get(error.status, error.type)
+    return msgspec.json.encode(AnthropicError(AnthropicDetail(message, type, error.code, error.param, details)))

@@ -7,6 +7,7 @@ What is chosen where CONTRACT 4 leaves it open:
   it, and switches it off where the template has a switch. `display: omitted` shows a block without text.
 - `is_error` of a result has no place in a template: the result's own text has to say it. It is noted.
 - `context_management`, `mcp_servers` and the like are things that Anthropic's servers do: left out, and noted.
+- `thread`, a conversation that the server keeps, is refused in the words on which the SDK sends all of it instead.
 - Claude Code's billing header, a block of its system prompt, is not meant for the model: left out, and noted.
 """
 
@@ -43,6 +44,7 @@ class MessagesRequest(sampling.SamplingFields, kw_only=True):
     n: Annotated[int, Meta(ge=1, le=1)] | None = None
     """Messages has one answer a call."""
     stream: bool | None = None
+    thread: JSON = None
     cache_control: JSON = None
     chat_template_kwargs: dict[str, JSON] | None = None
     session_id: Id | None = None
@@ -57,6 +59,8 @@ def request(raw: bytes) -> tuple[MessagesRequest, body.Fields]:
 
 
 def ask(request: MessagesRequest, fields: body.Fields) -> Ask:
+    if request.thread is not None:
+        raise body.refuse("thread", "send the whole conversation, without it", code="thread_unsupported_request")
     prompt, given = conversation(request), _given(request)
     return Ask(
         protocol="messages",
