@@ -18,7 +18,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, json
 
-from stenograph.core import JSON, Ask, Conversation, Note, Sampling, Value
+from stenograph.core import JSON, Ask, Conversation, Guide, Note, Sampling, Value
 from stenograph.wire import body, extras, messages_history, messages_tools, sampling, thinking
 from stenograph.wire.body import Id
 
@@ -27,9 +27,14 @@ class ThinkingField(thinking.ThinkingSwitch):
     display: Literal["summarized", "omitted"] | None = None
 
 
+class OutputFormat(Value):
+    type: Literal["json_schema"]
+    schema: dict[str, JSON]
+
+
 class OutputConfig(Value):
     effort: thinking.Effort | None = None
-    format: JSON = None
+    format: OutputFormat | None = None
 
 
 class MessagesRequest(sampling.SamplingFields, kw_only=True):
@@ -41,6 +46,10 @@ class MessagesRequest(sampling.SamplingFields, kw_only=True):
     stop_sequences: list[sampling.StopString] | None = None
     thinking: ThinkingField | None = None
     output_config: OutputConfig | None = None
+    output_format: OutputFormat | None = None
+    """The older place of `output_config.format`."""
+    response_format: JSON = None
+    """OpenAI's: refused, because it would change what is sampled."""
     n: Annotated[int, Meta(ge=1, le=1)] | None = None
     """Messages has one answer a call."""
     stream: bool | None = None
@@ -98,6 +107,11 @@ def _given(request: MessagesRequest) -> dict[str, Any]:
         if request.stop is not None:
             raise body.refuse("stop", "stop_sequences are there already; send one of them")
         given["stop"] = tuple(request.stop_sequences)
+    if request.response_format is not None:
+        raise body.refuse("response_format", "Messages has output_config.format for it", code="unsupported_parameter")
+    form = request.output_config.format if request.output_config is not None else None
+    if form := form or request.output_format:
+        given["guide"] = Guide("json", form.schema)
     return given
 
 
