@@ -9,7 +9,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from stenograph.store.store import StoredSession
 
-_ENDS = re.compile(rb'"finish_reason":"|data: \[DONE\]')
+_ENDS = re.compile(rb'"finish_reason":"|data: \[DONE\]|"stop_reason":"|event: message_stop')
+"""Of chat, and of Messages."""
 _TURN = re.compile(rb'"turn_id":"([^"]+)"')
 
 

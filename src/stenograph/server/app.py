@@ -39,10 +39,14 @@ from stenograph.wire import (
     generate_answer,
     generate_request,
     info,
+    messages,
+    messages_answer,
+    messages_request,
     sessions,
     tokenize,
 )
 from stenograph.wire.codec import Codec
+from stenograph.wire.errors import AnthropicError, ErrorAnswer
 from stenograph.wire.openapi import Route, openapi
 
 Handler = Callable[[Desk, Request], Awaitable[Response]]
@@ -66,6 +70,10 @@ MODEL_CALLS: tuple[tuple[Route, Codec], ...] = (
     (Route(method="POST", path="/inference/v1/generate", operation="generate",
            summary="vLLM's tokens in, tokens out, recorded as a turn", body=generate_request.GenerateRequest,
            answer=generate_answer.Generated, stream=generate_answer.GenerateChunk, errors=OF_A_MODEL), generate),
+    (Route(method="POST", path="/v1/messages", operation="messages",
+           summary="Anthropic Messages, recorded as a turn", body=messages_request.MessagesRequest,
+           answer=messages_answer.Message, stream=messages_answer.StreamEvent, errors=OF_A_MODEL,
+           failure=AnthropicError), messages),
 )  # fmt: skip
 """What an agent calls, and the protocol that it speaks there."""
 
@@ -117,6 +125,9 @@ LOOKS: tuple[tuple[Route, Handler], ...] = (
      info_calls.models),
     (Route(method="POST", path="/tokenize", operation="tokenize", summary="The ids a request would be sent with now",
            body=tokenize.TokenizeRequest, answer=tokenize.Tokenized, errors=OF_A_LOOK), tokenize_calls.tokenize),
+    (Route(method="POST", path="/v1/messages/count_tokens", operation="count_tokens",
+           summary="How long a Messages call's prompt would be now", body=messages_request.MessagesRequest,
+           answer=messages_answer.TokenCount, errors=OF_A_LOOK, failure=AnthropicError), tokenize_calls.count_tokens),
     (Route(method="POST", path="/detokenize", operation="detokenize", summary="The text of ids",
            body=tokenize.DetokenizeRequest, answer=tokenize.Detokenized, errors=OF_A_LOOK), tokenize_calls.detokenize),
 )  # fmt: skip
@@ -125,7 +136,7 @@ LOOKS: tuple[tuple[Route, Handler], ...] = (
 
 def build(desk: Callable[[], Desk]) -> ASGIApp:
     """`desk` is asked for at each call: the application may be made before the engine is up."""
-    root = _handled(desk, info_calls.root, admin=False)
+    root = _handled(desk, info_calls.root, admin=False, shape=ErrorAnswer)
     described = openapi(_all_routes(), __version__)
 
     async def description(request: Request) -> Response:
@@ -134,9 +145,9 @@ def build(desk: Callable[[], Desk]) -> ASGIApp:
     return Starlette(
         routes=[
             *(_model_route(desk, *call, under) for call in MODEL_CALLS for under in ("/s/{session}", "")),
-            *(_route(route, _handled(desk, handler, admin=True)) for route, handler in SESSION_CALLS),
-            *(_route(route, _handled(desk, handler, admin=False)) for route, handler in (*OPEN_CALLS, *LOOKS)),
-            *(_route(route, _handled(desk, handler, admin=False), "/s/{session}") for route, handler in LOOKS),
+            *(_route(desk, *call, admin=True) for call in SESSION_CALLS),
+            *(_route(desk, *call, admin=False) for call in (*OPEN_CALLS, *LOOKS)),
+            *(_route(desk, *call, admin=False, under="/s/{session}") for call in LOOKS),
             starlette.routing.Route("/s/{session}", root, methods=["GET", "HEAD"]),
             starlette.routing.Route("/", root, methods=["GET", "HEAD"]),
             starlette.routing.Route("/openapi.json", description, methods=["GET"]),
@@ -154,19 +165,22 @@ def _model_route(desk: Callable[[], Desk], route: Route, codec: Codec, under: st
 
 
 def _route(
-    route: Route, endpoint: Callable[[Request], Awaitable[Response]], under: str = ""
+    desk: Callable[[], Desk], route: Route, handler: Handler, *, admin: bool, under: str = ""
 ) -> starlette.routing.Route:
+    endpoint = _handled(desk, handler, admin=admin, shape=route.failure)
     return starlette.routing.Route(under + route.path, endpoint, methods=[route.method])
 
 
-def _handled(desk: Callable[[], Desk], handler: Handler, *, admin: bool) -> Callable[[Request], Awaitable[Response]]:
+def _handled(
+    desk: Callable[[], Desk], handler: Handler, *, admin: bool, shape: type
+) -> Callable[[Request], Awaitable[Response]]:
     async def endpoint(request: Request) -> Response:
         try:
             if admin:
                 desk().check_admin(request.headers)
             return await handler(desk(), request)
         except StenographError as error:
-            return refusal(error)
+            return refusal(error, shape)
 
     return endpoint
 

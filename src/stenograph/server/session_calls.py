@@ -19,7 +19,7 @@ from stenograph.server.model_call import JSON_TYPE
 from stenograph.server.registry import new_key
 from stenograph.session.lifecycle import rewarded
 from stenograph.wire import body, sessions
-from stenograph.wire.errors import openai_error
+from stenograph.wire.errors import ErrorAnswer, written
 from stenograph.wire.sampling import given
 
 _ENCODER = msgspec.json.Encoder(enc_hook=lambda array: array.tolist())
@@ -29,8 +29,8 @@ def answer(value: Any, status: int = 200) -> Response:
     return Response(_ENCODER.encode(value), status, media_type="application/json")
 
 
-def refusal(error: StenographError) -> Response:
-    return Response(openai_error(error), error.status, {**JSON_TYPE, **error_headers(error)})
+def refusal(error: StenographError, shape: type = ErrorAnswer) -> Response:
+    return Response(written(error, shape), error.status, {**JSON_TYPE, **error_headers(error)})
 
 
 async def create_session(desk: Desk, request: Request) -> Response:

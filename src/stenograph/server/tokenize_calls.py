@@ -1,4 +1,4 @@
-"""The ids that a request would be sent with, and the text of ids: looked up, never recorded."""
+"""The ids that a request would be sent with, how many they are, and the text of ids: looked up, never recorded."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from stenograph.live import LiveSession
 from stenograph.render.tokenizer import Tokenizer
 from stenograph.server.desk import Desk
 from stenograph.server.session_calls import answer
+from stenograph.wire import messages_request
 from stenograph.wire import tokenize as wire
 from stenograph.wire.body import refuse
+from stenograph.wire.messages_answer import TokenCount
 
 
 async def tokenize(desk: Desk, request: Request) -> Response:
@@ -34,7 +36,17 @@ async def detokenize(desk: Desk, request: Request) -> Response:
     return answer(wire.Detokenized(desk.house.renderer.tokenizer.decode(asked.tokens)))
 
 
-def _session(desk: Desk, request: Request, asked: wire.TokenizeRequest | wire.DetokenizeRequest) -> LiveSession:
+async def count_tokens(desk: Desk, request: Request) -> Response:
+    asked, _ = messages_request.request(await _body(desk, request))
+    session, prompt = _session(desk, request, asked), messages_request.conversation(asked)
+    return answer(TokenCount(len(decided_on(desk.house, session, prompt).prompt)))
+
+
+def _session(
+    desk: Desk,
+    request: Request,
+    asked: wire.TokenizeRequest | wire.DetokenizeRequest | messages_request.MessagesRequest,
+) -> LiveSession:
     in_path: str | None = request.path_params.get("session")
     if asked.model is not None:
         desk.check_model(asked.model, under_session=in_path is not None)

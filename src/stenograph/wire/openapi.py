@@ -35,7 +35,9 @@ class Route(Value, kw_only=True):
     """The type of the JSON answer; None where there is none, or `media` is another."""
     status: int = 200
     errors: tuple[type[StenographError], ...] = ()
-    """How it can fail, in OpenAI's error shape."""
+    """How it can fail."""
+    failure: Any = ErrorAnswer
+    """The type of the JSON by which it says so."""
     body: Any = None
     """The type of the JSON body; None where none is read."""
     query: type[msgspec.Struct] | None = None
@@ -77,9 +79,9 @@ class _Schemas:
 
 
 def _types(routes: Sequence[Route]) -> Iterator[Any]:
-    yield ErrorAnswer
     for route in routes:
-        yield from (type for type in (route.body, route.answer, route.stream, route.query) if type is not None)
+        types = (route.failure, route.body, route.answer, route.stream, route.query)
+        yield from (type for type in types if type is not None)
 
 
 def _array(type: type) -> Schema:
@@ -96,7 +98,7 @@ def _operation(route: Route, schemas: _Schemas) -> Schema:
     if route.body is not None:
         operation["requestBody"] = {"content": _json(schemas.of(route.body))}
     success = {"description": route.summary} | _if_any("content", _content(route, schemas))
-    failures = {"content": _json(schemas.of(ErrorAnswer))}
+    failures = {"content": _json(schemas.of(route.failure))}
     operation["responses"] = {str(route.status): success} | {
         str(status): {"description": described} | failures for status, described in _failures(route).items()
     }

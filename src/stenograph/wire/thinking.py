@@ -24,7 +24,7 @@ RESERVED = frozenset(
 class ThinkingSwitch(Value):
     """Anthropic's and DeepSeek's form."""
 
-    type: Literal["enabled", "disabled", "adaptive"]
+    type: Literal["enabled", "disabled", "adaptive", "between_tools"]
     budget_tokens: JSON = None
     """A wish that no template can grant: noted."""
 
