@@ -28,7 +28,17 @@ from stenograph.server.desk import Desk
 from stenograph.server.model_call import ModelCall
 from stenograph.server.session_calls import answer, refusal
 from stenograph.version import __version__
-from stenograph.wire import chat, chat_answer, chat_request, info, sessions, tokenize
+from stenograph.wire import (
+    chat,
+    chat_answer,
+    chat_request,
+    info,
+    responses,
+    responses_answer,
+    responses_request,
+    sessions,
+    tokenize,
+)
 from stenograph.wire.codec import Codec
 from stenograph.wire.openapi import Route, openapi
 
@@ -46,6 +56,9 @@ MODEL_CALLS: tuple[tuple[Route, Codec], ...] = (
     (Route(method="POST", path="/v1/chat/completions", operation="chat_completions",
            summary="OpenAI Chat Completions, recorded as a turn", body=chat_request.ChatRequest,
            answer=chat_answer.ChatCompletion, stream=chat_answer.ChatCompletionChunk, errors=OF_A_MODEL), chat),
+    (Route(method="POST", path="/v1/responses", operation="responses", summary="OpenAI Responses, recorded as a turn",
+           body=responses_request.ResponsesRequest, answer=responses_answer.Response,
+           stream=responses_answer.StreamEvent, errors=OF_A_MODEL), responses),
 )  # fmt: skip
 """What an agent calls, and the protocol that it speaks there."""
 
