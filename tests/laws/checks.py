@@ -20,16 +20,22 @@ HONEST = {ForkReason.BRANCHED, ForkReason.RESAMPLED}
 
 async def check_laws(agent: Agent) -> None:
     for session in agent.sessions:
-        record = Record(agent.stage, session)
-        check_engine_truth(record)
-        check_reach(record)
-        check_forks_are_typed(record)
-        await check_told(agent.stage, record)
-        await check_samples(agent.stage, record)
+        await check_session(agent.stage, session)
     check_answers(agent)
     check_append_only(agent)
     check_recorded_before_answered(agent)
     check_one_call_one_turn(agent)
+
+
+async def check_session(stage: Stage, session: str) -> Record:
+    """What holds of any session, whoever called."""
+    record = Record(stage, session)
+    check_engine_truth(record)
+    check_reach(record)
+    check_forks_are_typed(record)
+    await check_told(stage, record)
+    await check_samples(stage, record)
+    return record
 
 
 def check_engine_truth(record: Record) -> None:
