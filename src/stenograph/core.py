@@ -138,6 +138,19 @@ class Sampling(Value):
 NEUTRAL = Sampling()
 
 
+class Reference(Value, kw_only=True):
+    """A part of an earlier reply that a caller names instead of sending it."""
+
+    item: str
+    """As the caller names it."""
+    turn: str
+    part: Literal["reasoning", "content", "call"]
+    place: int = 0
+    """Which of the reply's calls."""
+    at: int
+    """Index of the message that it is a part of."""
+
+
 class Ask(Value):
     """A caller's call, decoded: the same whatever protocol it came by."""
 
@@ -149,6 +162,10 @@ class Ask(Value):
     """The turn that the messages follow, where the caller names it and does not repeat the past (Responses)."""
     instructed: bool = False
     """The first message is this call's own instructions: a later call that names this one does not inherit it."""
+    references: tuple[Reference, ...] = ()
+    """What the record has to fill in."""
+    named: frozenset[str] = frozenset()
+    """Turns that the caller names by the ids it echoes: of several that said the same, these are meant."""
     given: frozenset[str] = frozenset()
     """The sampling parameters that the caller set itself; a session's defaults fill the others."""
     n: int = 1

@@ -20,7 +20,7 @@ from stenograph.render.reply import ReplyReader
 from stenograph.session import fork, plain
 from stenograph.session.canonical import arguments_hash, tools_hash
 from stenograph.session.match import Chained, Match, chained, match
-from stenograph.session.recall import recalled
+from stenograph.session.recall import meant, recalled
 from stenograph.session.restore import restored
 from stenograph.store.store import Blob
 
@@ -58,7 +58,8 @@ class Decision(Value):
 
 def decided(house: House, session: LiveSession, ask: Ask) -> Decision:
     demand = Demand(ask.sampling.guide, ask.tool_choice == "required", ask.tool, ask.single_call)
-    return decided_on(house, session, recalled(session.tree, ask), demand, calls_read=ask.tool_choice != "none")
+    prompt, named = recalled(session.tree, ask), meant(session.tree, ask)
+    return decided_on(house, session, prompt, demand, named=named, calls_read=ask.tool_choice != "none")
 
 
 def decided_on(
@@ -67,10 +68,12 @@ def decided_on(
     prompt: Conversation | Text | Tokens,
     demand: Demand = NO_DEMAND,
     *,
+    named: frozenset[str] = frozenset(),
     calls_read: bool = True,
 ) -> Decision:
+    """`named`: turns that are meant, of several that said the same."""
     if isinstance(prompt, Conversation):
-        return _conversation(house, session, prompt, demand, calls_read=calls_read)
+        return _conversation(house, session, prompt, demand, named, calls_read=calls_read)
     return _plain(house, session, prompt, demand.guide)
 
 
@@ -78,11 +81,17 @@ def decided_on(
 
 
 def _conversation(
-    house: House, session: LiveSession, conversation: Conversation, demand: Demand, *, calls_read: bool
+    house: House,
+    session: LiveSession,
+    conversation: Conversation,
+    demand: Demand,
+    named: frozenset[str],
+    *,
+    calls_read: bool,
 ) -> Decision:
     asked = chained(house.renderer.relevant(conversation))
     strict = (session.facts.reasoning or house.reasoning) == "strict"
-    matched = match(session.tree, asked, strict=strict)
+    matched = match(session.tree, asked, strict=strict, named=named)
     whole = restored(session.tree, asked.conversation, matched, strict=strict)
     prompt, parent = _rendered(house, session, asked, matched, whole)
     read = asked.conversation if calls_read else msgspec.structs.replace(asked.conversation, tools=())

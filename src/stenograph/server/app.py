@@ -42,6 +42,9 @@ from stenograph.wire import (
     messages,
     messages_answer,
     messages_request,
+    responses,
+    responses_answer,
+    responses_request,
     sessions,
     tokenize,
 )
@@ -74,6 +77,9 @@ MODEL_CALLS: tuple[tuple[Route, Codec], ...] = (
            summary="Anthropic Messages, recorded as a turn", body=messages_request.MessagesRequest,
            answer=messages_answer.Message, stream=messages_answer.StreamEvent, errors=OF_A_MODEL,
            failure=AnthropicError), messages),
+    (Route(method="POST", path="/v1/responses", operation="responses", summary="OpenAI Responses, recorded as a turn",
+           body=responses_request.ResponsesRequest, answer=responses_answer.Response,
+           stream=responses_answer.StreamEvent, errors=OF_A_MODEL), responses),
 )  # fmt: skip
 """What an agent calls, and the protocol that it speaks there."""
 

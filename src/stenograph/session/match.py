@@ -53,9 +53,10 @@ def chained(conversation: Conversation) -> Chained:
     )
 
 
-def match(tree: Tree, asked: Chained, *, strict: bool) -> Match:
-    """`strict`: reasoning that the caller did not send back is not put back, so there is nothing to note of it."""
-    walked = _walk(tree, asked)
+def match(tree: Tree, asked: Chained, *, strict: bool, named: frozenset[str] = frozenset()) -> Match:
+    """`strict`: reasoning that the caller did not send back is not put back, so there is nothing to note of it.
+    `named`: turns that are meant, of several that said the same."""
+    walked = _walk(tree, asked, named)
     after, ambiguous = _choose(walked.deepest, asked)
     anchor, _ = _choose([turn for turn in walked.anchors if turn is after] or walked.anchors, asked)
     notes: dict[NoteKind, Note] = {}
@@ -85,7 +86,7 @@ class _Walked:
         self.contradicted: int | None = None
 
 
-def _walk(tree: Tree, asked: Chained) -> _Walked:
+def _walk(tree: Tree, asked: Chained, named: frozenset[str]) -> _Walked:
     walked, alive = _Walked(), set[str | None]({None})
     messages = asked.conversation.messages
     for index in range(len(messages) - 1):
@@ -95,7 +96,7 @@ def _walk(tree: Tree, asked: Chained) -> _Walked:
         reachable = [turn for turn in candidates if turn.call.after in alive]
         fitting = [turn for turn in reachable if _reasoning_fits(turn, messages[index])]
         if fitting:
-            walked.deepest = _by_call_id(fitting, messages[index])
+            walked.deepest = _meant(fitting, messages[index], named)
             alive.update(turn.id for turn in walked.deepest)
             walked.anchors = [turn for turn in walked.deepest if asked.same_key(turn)] or walked.anchors
         elif reachable and walked.contradicted is None:
@@ -103,10 +104,11 @@ def _walk(tree: Tree, asked: Chained) -> _Walked:
     return walked
 
 
-def _by_call_id(fitting: Sequence[Turn], message: Message) -> Sequence[Turn]:
-    """Siblings may say the same: an echoed call id tells which one is meant."""
+def _meant(fitting: Sequence[Turn], message: Message, named: frozenset[str]) -> Sequence[Turn]:
+    """Siblings may say the same: their own ids, or an echoed call id, tell which one is meant."""
     echoed = {call.id for call in message.tool_calls}
-    return [turn for turn in fitting if any(call.id in echoed for call in turn.reply.tool_calls)] or fitting
+    by_name = [turn for turn in fitting if turn.id in named]
+    return by_name or [turn for turn in fitting if any(call.id in echoed for call in turn.reply.tool_calls)] or fitting
 
 
 def _choose(turns: Sequence[Turn], asked: Chained) -> tuple[Turn | None, bool]:

@@ -6,9 +6,11 @@ sampling.py  the sampling parameters, once for all OpenAI-shaped bodies
 thinking.py  the switches of thinking, as arguments of the chat template
 extras.py    the fields that a body has beside: labels, what is refused, what is left out and noted
 fold.py      the events of an answer, folded: what a JSON answer says is what a stream adds up to
+logprobs.py  the entries beside a text, one a token
 sse.py       frames
 errors.py    errors in OpenAI's shape
 chat*.py     OpenAI Chat Completions: request, messages, answer, and `chat.py`, the pair itself
+responses*.py  OpenAI Responses: request, items, tools, output, answer, and `responses.py`, the pair itself
 sessions.py  the bodies and answers of the session calls
 tokenize.py  text to ids and back, in vLLM's shape
 openapi.py   our own description, from the types above and the table of routes

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from typing import Annotated, TypeAlias, TypeVar
 
 import msgspec
@@ -45,6 +46,16 @@ def decode(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
         raise CallerError(f"the body is not JSON: {error}", code="invalid_json") from error
     except RecursionError as error:
         raise CallerError("the body is nested too deeply", code="invalid_json") from error
+
+
+def said(fields: Fields, names: AbstractSet[str]) -> dict[str, msgspec.Raw]:
+    """Those of the fields that are there, and not null: as the caller wrote them, but in one line."""
+    found = (name for name in sorted(names & fields.keys()) if not is_null(fields[name]))
+    return {name: msgspec.Raw(msgspec.json.format(bytes(fields[name]), indent=-1)) for name in found}
+
+
+def is_null(raw: msgspec.Raw) -> bool:
+    return bytes(raw).strip() == b"null"
 
 
 def value(raw: msgspec.Raw, field: str) -> JSON:

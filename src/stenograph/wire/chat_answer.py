@@ -7,27 +7,10 @@ from typing import Literal, TypeAlias
 from msgspec import UNSET, UnsetType
 
 from stenograph.core import FinishReason, Value
+from stenograph.wire.logprobs import TokenLogprob
 from stenograph.wire.usage import Usage
 
 Stop: TypeAlias = int | str | None
-
-
-class TopTokenLogprob(Value):
-    token: str
-    token_id: int
-    logprob: float
-    bytes: list[int]
-
-
-class TokenLogprob(Value):
-    token: str
-    """The bytes as text; U+FFFD where they are only part of a character."""
-    token_id: int
-    logprob: float
-    """What the engine reported, as float32: the double that is written here is exactly that number."""
-    bytes: list[int]
-    top_logprobs: list[TopTokenLogprob]
-    """Best first; empty where no alternatives were asked for."""
 
 
 class Logprobs(Value):

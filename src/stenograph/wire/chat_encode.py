@@ -15,13 +15,14 @@ from collections.abc import Iterator, Sequence
 import msgspec
 from msgspec import UNSET
 
-from stenograph.core import CallDelta, Closed, Done, Event, Opened, Piece, TopLogprob, Value
+from stenograph.core import CallDelta, Closed, Done, Event, Opened, Piece, Value
 from stenograph.errors import StenographError
 from stenograph.wire import chat_answer as answer
 from stenograph.wire import sse
 from stenograph.wire.codec import TokenBytes
 from stenograph.wire.errors import openai_error
 from stenograph.wire.fold import Whole, WholeCall, fold
+from stenograph.wire.logprobs import TokenLogprob, entries
 from stenograph.wire.usage import Usage, usage_of
 
 _ENCODER = msgspec.json.Encoder()
@@ -115,7 +116,7 @@ class ChatEncoder:
         choice = answer.ChatChunkChoice(
             piece.choice,
             delta,
-            logprobs=answer.Logprobs(list(self._entries(piece))) if self._wishes.logprobs and sampled else None,
+            logprobs=answer.Logprobs(self._entries(piece)) if self._wishes.logprobs and sampled else None,
             token_ids=piece.ids.tolist() if self._wishes.token_ids else UNSET,
         )
         return self._chunk([choice])
@@ -150,22 +151,8 @@ class ChatEncoder:
         )
         return sse.data(_ENCODER.encode(chunk))
 
-    # -------------------------------------------------------------------------------------------------- logprobs
-
-    def _entries(self, piece: Piece) -> Iterator[answer.TokenLogprob]:
-        rows: Sequence[Sequence[TopLogprob]] = piece.top or [()] * len(piece.ids)
-        for id, logprob, row in zip(piece.ids.tolist(), piece.logprobs.tolist(), rows, strict=True):
-            token, spelt = self._token(id)
-            yield answer.TokenLogprob(token, id, logprob, spelt, [self._alternative(top) for top in row])
-
-    def _alternative(self, top: TopLogprob) -> answer.TopTokenLogprob:
-        token, spelt = self._token(top.token_id)
-        return answer.TopTokenLogprob(token, top.token_id, top.logprob, spelt)
-
-    def _token(self, id: int) -> tuple[str, list[int]]:
-        spelt = self._token_bytes(id)
-        token = f"token_id:{id}" if self._wishes.tokens_as_ids else spelt.decode(errors="replace")
-        return token, list(spelt)
+    def _entries(self, piece: Piece) -> list[TokenLogprob]:
+        return entries(piece, self._token_bytes, as_ids=self._wishes.tokens_as_ids)
 
 
 def _completion_id(opened: Opened) -> str:

@@ -93,14 +93,16 @@ def _check_prefill(field: MessageField, at: str, last: bool) -> None:
 
 
 def _content(field: MessageField, at: str) -> str | None:
+    return field.refusal if field.content is None else text(field.content, f"{at}.content", field.role)
+
+
+def text(content: str | Sequence[Part | str], at: str, role: str) -> str:
     """Parts of one reply are pieces of one text, and joined as such. Other parts are joined by a line break, as on
     vLLM: they are a prompt's paragraphs, and nobody wrote them to be run together."""
-    if field.content is None:
-        return field.refusal
-    if isinstance(field.content, str):
-        return field.content
-    texts = [_text(part, f"{at}.content[{index}]") for index, part in enumerate(field.content)]
-    return ("" if field.role == "assistant" else "\n").join(texts)
+    if isinstance(content, str):
+        return content
+    texts = [_text(part, f"{at}[{index}]") for index, part in enumerate(content)]
+    return ("" if role == "assistant" else "\n").join(texts)
 
 
 def _text(part: Part | str, at: str) -> str:
@@ -128,12 +130,12 @@ def _calls(field: MessageField, at: str) -> Iterator[ToolCall]:
             raise body.refuse(f"{place}.type", f"calls of type {call.type} are not supported; only function is")
         if call.function is None:
             raise body.refuse(f"{place}.function", "it is required")
-        yield _call(call.id or "", call.function)
+        yield tool_call(call.id or "", call.function)
     if field.function_call is not None:
-        yield _call("", field.function_call)
+        yield tool_call("", field.function_call)
 
 
-def _call(id: str, function: FunctionField) -> ToolCall:
+def tool_call(id: str, function: FunctionField) -> ToolCall:
     text = function.arguments if isinstance(function.arguments, str) else None
     return ToolCall(id, function.name, _arguments(function.arguments), text)
 

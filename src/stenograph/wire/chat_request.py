@@ -98,7 +98,7 @@ def ask(request: ChatRequest, fields: body.Fields) -> Ask:
         tool=tool,
         single_call=request.parallel_tool_calls is False,
         guide_field=guide_field,
-        notes=extras.each_once([*tool_notes, *thinking.notes(_switches(request)), *_notes(request, fields)]),
+        notes=extras.each_once([*tool_notes, *thinking.notes(thinking.switches(request)), *_notes(request, fields)]),
         labels=extras.labels(fields),
     )
 
@@ -107,18 +107,8 @@ def conversation(request: ChatRequest) -> Conversation:
     """As much of a body as a prompt is made of."""
     _check_continuation(request)
     tools, _ = _tools(request)
-    arguments = thinking.template_arguments(_switches(request))
+    arguments = thinking.template_arguments(thinking.switches(request))
     return Conversation(chat_messages.messages(request.messages), tools, arguments)
-
-
-def _switches(request: ChatRequest) -> thinking.Switches:
-    return thinking.Switches(
-        reasoning_effort=request.reasoning_effort,
-        reasoning=request.reasoning,
-        thinking=request.thinking,
-        enable_thinking=request.enable_thinking,
-        chat_template_kwargs=request.chat_template_kwargs,
-    )
 
 
 def _refuse_what_cannot_be(request: ChatRequest) -> None:

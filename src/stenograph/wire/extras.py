@@ -23,9 +23,12 @@ BUILT_IN_TOOLS = frozenset({"web_search_options"})
 
 _OPENAI: dict[str, tuple[JSON, ...]] = {
     "audio": (),
+    "background": (False,),
+    "conversation": (),
     "function_call": ("none", "auto"),
     "functions": ([],),
     "modalities": (["text"],),
+    "prompt": (),
 }
 _VLLM: dict[str, tuple[JSON, ...]] = {
     "add_special_tokens": (False,),
@@ -105,7 +108,7 @@ def labels(fields: body.Fields) -> dict[str, JSON]:
 def notes(fields: body.Fields, served: frozenset[str], under: str = "") -> Iterator[Note]:
     """Refuses what may not be dropped; says what is. `under`: where in the body these fields stand."""
     for name in sorted(fields.keys() - served - LABELS):
-        asks_for_something = not _is_null(fields, name)
+        asks_for_something = not body.is_null(fields[name])
         if name in NEUTRAL or name.startswith(GUIDED):
             refuse_unless_neutral(name, body.value(fields[name], under + name), under)
         elif asks_for_something:
@@ -128,7 +131,3 @@ def ignored(name: str, kind: NoteKind = NoteKind.FIELD_IGNORED) -> Note:
 
 def each_once(notes: Iterable[Note]) -> tuple[Note, ...]:
     return tuple(dict.fromkeys(notes))
-
-
-def _is_null(fields: body.Fields, name: str) -> bool:
-    return bytes(fields[name]).strip() == b"null"

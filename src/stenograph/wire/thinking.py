@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal, TypeAlias
 
+import msgspec
+
 from stenograph.core import JSON, Note, Value
 from stenograph.wire import body, extras
 
@@ -48,6 +50,11 @@ class Switches(Value, kw_only=True):
     enable_thinking: bool | None = None
     """Qwen's own field, as its hosted service takes it."""
     chat_template_kwargs: dict[str, JSON] | None = None
+
+
+def switches(request: msgspec.Struct) -> Switches:
+    """Those of a body that has fields of these names."""
+    return Switches(**{name: getattr(request, name) for name in Switches.__struct_fields__})
 
 
 def template_arguments(switches: Switches) -> dict[str, JSON]:
