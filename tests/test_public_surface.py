@@ -21,6 +21,8 @@ SURFACE = [
     "Fork",
     "ForkReason",
     "Gateway",
+    "InternalError",
+    "MethodNotAllowed",
     "NotFound",
     "Note",
     "NoteKind",

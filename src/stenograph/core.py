@@ -93,6 +93,22 @@ def text_hash(text: str) -> str:
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
+MOST_NESTED = 100
+"""Levels of lists and objects in tools, arguments and calls. Nobody's are a tenth as deep; but a caller may send, and a
+model may say, a thousand brackets, and templates and hashes walk values by recursion."""
+
+
+def too_nested(value: JSON) -> bool:
+    level = [value]
+    for _ in range(MOST_NESTED):
+        lists = [one for one in level if isinstance(one, list | tuple)]
+        objects = [one.values() for one in level if isinstance(one, Mapping)]
+        level = [inner for one in (*lists, *objects) for inner in one]
+        if not level:
+            return False
+    return True
+
+
 # --------------------------------------------------------------------------------------------------------- sampling
 
 

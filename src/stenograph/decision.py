@@ -11,7 +11,22 @@ from collections.abc import Callable
 import msgspec
 import numpy as np
 
-from stenograph.core import PROMPT_ROLE, Ask, Conversation, Fork, Guide, Ids, Message, Note, Text, Tokens, Value
+from stenograph.core import (
+    MOST_NESTED,
+    PROMPT_ROLE,
+    Ask,
+    Conversation,
+    Fork,
+    Guide,
+    Ids,
+    Message,
+    Note,
+    Text,
+    Tokens,
+    Value,
+    too_nested,
+)
+from stenograph.errors import CallerError
 from stenograph.house import House
 from stenograph.live import LiveSession
 from stenograph.render.held import NO_DEMAND, Demand, Holder
@@ -73,8 +88,20 @@ def decided_on(
 ) -> Decision:
     """`named`: turns that are meant, of several that said the same."""
     if isinstance(prompt, Conversation):
+        _check_nesting(prompt)
         return _conversation(house, session, prompt, demand, named, calls_read=calls_read)
     return _plain(house, session, prompt, demand.guide)
+
+
+def _check_nesting(conversation: Conversation) -> None:
+    calls = (call.arguments for message in conversation.messages for call in message.tool_calls)
+    for field, values in (
+        ("tools", conversation.tools),
+        ("chat_template_kwargs", (conversation.template_arguments,)),
+        ("messages", calls),
+    ):
+        if any(too_nested(value) for value in values):
+            raise CallerError(f"{field}: something in it is nested more than {MOST_NESTED} levels deep", param=field)
 
 
 # --------------------------------------------------------------------------------------------------- by the template

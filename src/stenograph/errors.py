@@ -7,6 +7,7 @@ StenographError                      500
 │   ├── TemplateRefused              400  the chat template's own words
 │   ├── Unauthorized                 401
 │   ├── NotFound                     404
+│   ├── MethodNotAllowed             405
 │   ├── Conflict                     409  the session is finished, or the id is taken
 │   ├── TooLarge                     413
 │   └── Overloaded                   429  with Retry-After
@@ -14,7 +15,8 @@ StenographError                      500
 │   ├── EvidenceError                502  ids or logprobs that cannot be trusted: nothing is recorded
 │   ├── EngineUnavailable            503  no engine answers
 │   └── EngineTimeout                504
-└── StoreError                       500  the turn could not be made durable, so it was not answered
+├── StoreError                       500  the turn could not be made durable, so it was not answered
+└── InternalError                    500  a bug of ours
 """
 
 from __future__ import annotations
@@ -61,6 +63,10 @@ class NotFound(CallerError):
     type = "not_found_error"
 
 
+class MethodNotAllowed(CallerError):
+    status = 405
+
+
 class Conflict(CallerError):
     status = 409
     type = "conflict_error"
@@ -102,3 +108,10 @@ class EngineTimeout(EngineError):
 
 class StoreError(StenographError):
     type = "store_error"
+
+
+class InternalError(StenographError):
+    code = "internal_error"
+
+    def __init__(self) -> None:
+        super().__init__("internal error; the gateway's log has it")

@@ -22,6 +22,7 @@ from stenograph.server import app
 from stenograph.server.metrics import Metrics
 from stenograph.wire import chat_request, sampling, sessions, tokenize
 from stenograph.wire.errors import ErrorDetail
+from stenograph.wire.info import EngineView
 from tests.conftest import ROOT
 from tests.docs.tables import CODE, Table, tables
 
@@ -30,9 +31,9 @@ TEXT = PAGE.read_text()
 TABLES = tables(PAGE)
 UNDER_A_SESSION = "[/s/{session}]"
 NOUNS: tuple[Any, ...] = (
-    *(Settings, Script, Sample, Span, Fork, Note, ErrorDetail, chat_request.ChatRequest, sampling.OnlySamplingFields),
+    *(Script, Sample, Span, Fork, Note, ErrorDetail, chat_request.ChatRequest, sampling.OnlySamplingFields),
     *(sessions.CreateSession, sessions.Reward, sessions.Finish, sessions.Weights, sessions.SessionFilter),
-    *(sessions.SamplesQuery, sessions.SessionOpened, sessions.SessionView, sessions.TurnView),
+    *(sessions.SamplesQuery, sessions.SessionOpened, sessions.SessionView, sessions.TurnView, EngineView),
     *(tokenize.TokenizeRequest, tokenize.DetokenizeRequest),
 )
 """Each has a table, with exactly its fields."""

@@ -54,11 +54,11 @@ def delta_from(
 async def checked(deltas: AsyncIterator[Delta], request: Request, vocab_size: int) -> AsyncGenerator[Delta, None]:
     """The same deltas, each of them proven. Closing it closes `deltas`, which aborts the generation.
 
-    Prompts are looked at before the first delta is asked for, so an id outside the vocabulary never leaves: there are
-    engines that it kills.
+    The request is looked at before the first delta is asked for, so an id outside the vocabulary never leaves: there
+    are engines that it kills.
     """
     try:
-        refuse_foreign_prompt(request, vocab_size)
+        refuse_foreign_ids(request, vocab_size)
         ledger = _Ledger(request, vocab_size)
         async for delta in deltas:
             ledger.enter(delta)
@@ -76,10 +76,16 @@ def best_first(row: Mapping[int, float], count: int) -> list[tuple[int, float]]:
     return [(id, logprob) for id, logprob in ranked if logprob > SENTINEL][:count]
 
 
-def refuse_foreign_prompt(request: Request, vocab_size: int) -> None:
-    foreign = request.prompt[(request.prompt < 0) | (request.prompt >= vocab_size)]
-    if len(foreign):
-        raise CallerError(f"token id {foreign[0]} is outside the vocabulary of {vocab_size}", param="prompt")
+def refuse_foreign_ids(request: Request, vocab_size: int) -> None:
+    sampling, prompt = request.sampling, request.prompt
+    foreign = {
+        "prompt": prompt[(prompt < 0) | (prompt >= vocab_size)].tolist(),
+        "stop_token_ids": [id for id in sampling.stop_token_ids if id >= vocab_size],
+        "logit_bias": [id for id in sampling.logit_bias if id >= vocab_size],
+    }
+    for field, ids in foreign.items():
+        if ids:
+            raise CallerError(f"{field}: token id {ids[0]} is outside the vocabulary of {vocab_size}", param=field)
 
 
 class _Ledger:

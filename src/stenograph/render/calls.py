@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import TypeAlias
 
-from stenograph.core import JSON, Value
+from stenograph.core import JSON, Value, too_nested
 from stenograph.render.grammar import CallForm
 from stenograph.render.marks import ANYTHING, SHORT, Short, find, meet, skip_space
 
@@ -216,7 +216,7 @@ def _json(text: str, at: int) -> tuple[JSON, int] | None:
         json.dumps(value, ensure_ascii=False).encode()  # half a surrogate pair is no text
     except (ValueError, RecursionError):
         return None
-    return value, end
+    return None if too_nested(value) else (value, end)
 
 
 _READERS = {"object": _object, "named": _named, "params": _params}

@@ -103,9 +103,16 @@ class Template:
             return self._compiled.render(variables)
         except _Refusal as error:
             raise TemplateRefused(f"the chat template refuses this conversation: {error}", param="messages") from error
-        except (jinja2.TemplateError, TypeError, ValueError, KeyError, AttributeError, IndexError) as error:
+        except REFUSALS as error:
             detail = f"{type(error).__name__}: {error}"
             raise TemplateRefused(f"the chat template cannot render this conversation: {detail}") from error
+
+
+REFUSALS = (
+    *(jinja2.TemplateError, TypeError, ValueError, KeyError, AttributeError, IndexError),
+    *(ArithmeticError, RecursionError),
+)
+"""What a template may run into that did not expect such a conversation."""
 
 
 class Style(Value):

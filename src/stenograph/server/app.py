@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable
 
 import starlette.routing
@@ -16,6 +17,8 @@ from stenograph.errors import (
     EngineTimeout,
     EngineUnavailable,
     EvidenceError,
+    InternalError,
+    MethodNotAllowed,
     NotFound,
     Overloaded,
     StenographError,
@@ -24,6 +27,7 @@ from stenograph.errors import (
     Unauthorized,
 )
 from stenograph.server import engine_calls, info_calls, session_calls, tokenize_calls
+from stenograph.server.connection import Gone
 from stenograph.server.desk import Desk
 from stenograph.server.model_call import ModelCall
 from stenograph.server.session_calls import answer, refusal
@@ -52,9 +56,11 @@ from stenograph.wire.codec import Codec
 from stenograph.wire.errors import AnthropicError, ErrorAnswer
 from stenograph.wire.openapi import Route, openapi
 
+log = logging.getLogger("stenograph")
 Handler = Callable[[Desk, Request], Awaitable[Response]]
 
 OF_A_SESSION = (CallerError, Unauthorized, NotFound, StoreError)
+OF_A_BODY = (*OF_A_SESSION, TooLarge)
 OF_A_MODEL = (
     CallerError, Unauthorized, NotFound, Conflict, TooLarge, Overloaded,
     EvidenceError, EngineUnavailable, EngineTimeout, StoreError,
@@ -85,7 +91,7 @@ MODEL_CALLS: tuple[tuple[Route, Codec], ...] = (
 
 SESSION_CALLS: tuple[tuple[Route, Handler], ...] = (
     (Route(method="POST", path="/sessions", operation="create_session", summary="Opens a session", status=201,
-           body=sessions.CreateSession, answer=sessions.SessionOpened, errors=(*OF_A_SESSION, Conflict)),
+           body=sessions.CreateSession, answer=sessions.SessionOpened, errors=(*OF_A_BODY, Conflict)),
      session_calls.create_session),
     (Route(method="GET", path="/sessions", operation="list_sessions", summary="Sessions, oldest first",
            query=sessions.SessionFilter, answer=sessions.SessionList, errors=OF_A_SESSION),
@@ -96,12 +102,12 @@ SESSION_CALLS: tuple[tuple[Route, Handler], ...] = (
            status=204, errors=OF_A_SESSION), session_calls.delete_session),
     (Route(method="POST", path="/sessions/{id}/reward", operation="reward_session",
            summary="Rewards a session or one of its turns", body=sessions.Reward, answer=sessions.SessionView,
-           errors=OF_A_SESSION), session_calls.reward_session),
+           errors=OF_A_BODY), session_calls.reward_session),
     (Route(method="POST", path="/sessions/{id}/finish", operation="finish_session", summary="Ends a session",
-           body=sessions.Finish, answer=sessions.SessionView, errors=(*OF_A_SESSION, Conflict)),
+           body=sessions.Finish, answer=sessions.SessionView, errors=(*OF_A_BODY, Conflict)),
      session_calls.finish_session),
     (Route(method="POST", path="/groups/{group}/finish", operation="finish_group", summary="Ends a group's sessions",
-           body=sessions.Finish, answer=sessions.SessionList, errors=OF_A_SESSION), session_calls.finish_group),
+           body=sessions.Finish, answer=sessions.SessionList, errors=OF_A_BODY), session_calls.finish_group),
     (Route(method="GET", path="/sessions/{id}/samples", operation="session_samples",
            summary="What a trainer is handed: one sample a branch", query=sessions.SamplesQuery,
            answer=sessions.SampleList, errors=OF_A_SESSION), session_calls.session_samples),
@@ -109,7 +115,7 @@ SESSION_CALLS: tuple[tuple[Route, Handler], ...] = (
            answer=sessions.TreeView, errors=OF_A_SESSION), session_calls.session_tree),
     (Route(method="POST", path="/engines/weights", operation="set_weights",
            summary="Names the weights that the engines hold from now on", body=sessions.Weights,
-           answer=sessions.Weights, errors=(CallerError, Unauthorized)), engine_calls.set_weights),
+           answer=sessions.Weights, errors=(CallerError, Unauthorized, TooLarge)), engine_calls.set_weights),
     (Route(method="POST", path="/engines/pause", operation="pause_engines",
            summary="Holds every generation for a change of weights; answered once nothing is sampled any more",
            answer=info.Engines, errors=OF_AN_ENGINE), engine_calls.pause_engines),
@@ -187,19 +193,20 @@ def _handled(
             return await handler(desk(), request)
         except StenographError as error:
             return refusal(error, shape)
+        except Gone:
+            return Response(status_code=400)  # to nobody
+        except Exception:
+            log.exception("%s %s failed", request.method, request.url.path)
+            return refusal(InternalError(), shape)
 
     return endpoint
 
 
 async def _no_route(request: Request, error: Exception) -> Response:
-    status = getattr(error, "status_code", 404)
-    what = "there is no such route" if status == 404 else "this route does not take"
-    return refusal(_RouteError(f"{what}: {request.method} {request.url.path}", status))
-
-
-class _RouteError(StenographError):
-    type = "not_found_error"
-
-    def __init__(self, message: str, status: int) -> None:
-        super().__init__(message)
-        self.status = status
+    """Of these two only the wrong method says which ones are right."""
+    allowed = (getattr(error, "headers", None) or {}).get("Allow")
+    if allowed is None:
+        return refusal(NotFound(f"there is no such route: {request.method} {request.url.path}"))
+    refused = refusal(MethodNotAllowed(f"{request.url.path} takes {allowed}, not {request.method}"))
+    refused.headers["allow"] = allowed
+    return refused

@@ -8,11 +8,34 @@ from typing import Any
 
 from starlette.types import Message, Receive, Scope, Send
 
-from stenograph.errors import StenographError, TooLarge
+from stenograph.errors import CallerError, StenographError, TooLarge
 
 
 class Gone(Exception):
     """The caller went away: no error of ours."""
+
+
+async def bounded_body(receive: Receive, headers: Mapping[str, str], limit: int) -> bytes:
+    """What is too long is read to its end all the same, and let go: a caller that is still sending would find its
+    connection broken, and no answer."""
+    encoding = headers.get("content-encoding", "").strip().lower()
+    pieces: list[bytes] = []
+    size = 0
+    more = True
+    while more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise Gone
+        piece = message.get("body", b"")
+        size += len(piece)
+        if size <= limit:
+            pieces.append(piece)
+        more = message.get("more_body", False)
+    if size > limit:
+        raise TooLarge(f"the body is larger than {limit} bytes")
+    if encoding not in ("", "identity"):
+        raise CallerError(f"the body is compressed (Content-Encoding: {encoding}): send it as it is")
+    return b"".join(pieces)
 
 
 class Connection:
@@ -26,20 +49,7 @@ class Connection:
         """The status is out: an error can only be told in the stream now."""
 
     async def body(self, limit: int) -> bytes:
-        pieces: list[bytes] = []
-        size = 0
-        more = True
-        while more:
-            message = await self._receive()
-            if message["type"] == "http.disconnect":
-                raise Gone
-            piece = message.get("body", b"")
-            size += len(piece)
-            if size > limit:
-                raise TooLarge(f"the body is larger than {limit} bytes")
-            pieces.append(piece)
-            more = message.get("more_body", False)
-        return b"".join(pieces)
+        return await bounded_body(self._receive, self.headers, limit)
 
     async def while_connected(self, answering: Coroutine[Any, Any, None]) -> None:
         """Runs `answering` to its end, or raises `Gone` as soon as the caller has left."""

@@ -6,13 +6,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from stenograph.server.desk import Desk
-from stenograph.server.session_calls import answer
+from stenograph.server.session_calls import answer, body_of
 from stenograph.wire import sessions
 from stenograph.wire.info import Engines, EngineView
 
 
 async def set_weights(desk: Desk, request: Request) -> Response:
-    wanted = sessions.weights(await request.body())
+    wanted = sessions.weights(await body_of(desk, request))
     desk.house.weights.say(wanted.version, wanted.step)
     return answer(wanted)
 

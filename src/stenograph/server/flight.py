@@ -11,7 +11,7 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 from stenograph.core import Event
-from stenograph.errors import CallerError, StenographError
+from stenograph.errors import CallerError, InternalError, StenographError
 from stenograph.turn import Ticket
 
 log = logging.getLogger("stenograph")
@@ -84,7 +84,7 @@ class Flight:
             self._error = CallerError("the call was aborted", code="aborted")
         except Exception as error:
             log.exception("call %s failed", self.ticket.call_id)
-            self._error = StenographError("internal error; the gateway's log has it", code="internal_error")
+            self._error = InternalError()
             self._error.__cause__ = error
         finally:
             self.over = True

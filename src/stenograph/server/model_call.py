@@ -10,7 +10,15 @@ from collections.abc import AsyncIterator, Callable
 from starlette.types import Receive, Scope, Send
 
 from stenograph.core import Attempt, Call, Event, State
-from stenograph.errors import CallerError, Conflict, ContextLengthExceeded, EngineError, StenographError, StoreError
+from stenograph.errors import (
+    CallerError,
+    Conflict,
+    ContextLengthExceeded,
+    EngineError,
+    InternalError,
+    StenographError,
+    StoreError,
+)
 from stenograph.live import LiveSession
 from stenograph.server.connection import Connection, Gone, error_headers
 from stenograph.server.desk import Desk
@@ -41,12 +49,18 @@ class ModelCall:
         except Gone:
             self._desk().metrics.disconnects.inc()
         except StenographError as error:
-            self._desk().metrics.errors.labels(str(error.status)).inc()
-            if connection.started:
-                log.warning("an answer was broken off behind its heartbeats: %s", error.message)
-                return
-            body = self._codec.error_body(error)
-            await connection.answer(error.status, {**JSON_TYPE, **headers, **error_headers(error)}, body)
+            await self._refuse(connection, headers, error)
+        except Exception:
+            log.exception("%s failed", scope["path"])
+            await self._refuse(connection, headers, InternalError())
+
+    async def _refuse(self, connection: Connection, headers: dict[str, str], error: StenographError) -> None:
+        self._desk().metrics.errors.labels(str(error.status)).inc()
+        if connection.started:
+            log.warning("an answer was broken off: %s", error.message)
+            return
+        body = self._codec.error_body(error)
+        await connection.answer(error.status, {**JSON_TYPE, **headers, **error_headers(error)}, body)
 
     async def _serve(self, scope: Scope, connection: Connection, headers: dict[str, str]) -> None:
         desk = self._desk()

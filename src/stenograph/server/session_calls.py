@@ -13,7 +13,7 @@ from stenograph.errors import StenographError
 from stenograph.export.sample import samples
 from stenograph.export.summary import session_summary, turn_summary
 from stenograph.live import LiveSession
-from stenograph.server.connection import error_headers
+from stenograph.server.connection import bounded_body, error_headers
 from stenograph.server.desk import Desk
 from stenograph.server.model_call import JSON_TYPE
 from stenograph.server.registry import new_key
@@ -33,8 +33,12 @@ def refusal(error: StenographError, shape: type = ErrorAnswer) -> Response:
     return Response(written(error, shape), error.status, {**JSON_TYPE, **error_headers(error)})
 
 
+async def body_of(desk: Desk, request: Request) -> bytes:
+    return await bounded_body(request.receive, request.headers, desk.settings.max_body_bytes)
+
+
 async def create_session(desk: Desk, request: Request) -> Response:
-    wanted = sessions.create(await request.body())
+    wanted = sessions.create(await body_of(desk, request))
     key = new_key()
     session, durable = desk.registry.open(opened(desk, wanted, key))
     await durable
@@ -88,7 +92,7 @@ def _summary(session: LiveSession) -> JSON:
 
 
 async def reward_session(desk: Desk, request: Request) -> Response:
-    wanted, session = sessions.reward(await request.body()), _named(desk, request)
+    wanted, session = sessions.reward(await body_of(desk, request)), _named(desk, request)
     facts = rewarded(
         session.facts,
         wanted.reward,
@@ -102,13 +106,13 @@ async def reward_session(desk: Desk, request: Request) -> Response:
 
 
 async def finish_session(desk: Desk, request: Request) -> Response:
-    wanted, session = sessions.finish(await request.body()), _named(desk, request)
+    wanted, session = sessions.finish(await body_of(desk, request)), _named(desk, request)
     await desk.registry.end(session, State(wanted.status), wanted.error)
     return answer(_summary(session))
 
 
 async def finish_group(desk: Desk, request: Request) -> Response:
-    wanted, group = sessions.finish(await request.body()), request.path_params["group"]
+    wanted, group = sessions.finish(await body_of(desk, request)), request.path_params["group"]
     members = [desk.registry.must(facts.id) for facts in desk.registry.all_facts() if facts.group == group]
     still_open = [session for session in members if session.facts.state is State.OPEN]
     for task in [desk.registry.end(session, State(wanted.status), wanted.error) for session in still_open]:

@@ -6,11 +6,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from stenograph.decision import decided_on
-from stenograph.errors import TooLarge
 from stenograph.live import LiveSession
 from stenograph.render.tokenizer import Tokenizer
 from stenograph.server.desk import Desk
-from stenograph.server.session_calls import answer
+from stenograph.server.session_calls import answer, body_of
 from stenograph.wire import messages_request
 from stenograph.wire import tokenize as wire
 from stenograph.wire.body import refuse
@@ -18,7 +17,7 @@ from stenograph.wire.messages_answer import TokenCount
 
 
 async def tokenize(desk: Desk, request: Request) -> Response:
-    asked = wire.tokenize(await _body(desk, request))
+    asked = wire.tokenize(await body_of(desk, request))
     session, tokenizer = _session(desk, request, asked), desk.house.renderer.tokenizer
     prompt = wire.prompt(asked)
     if prompt is not None:
@@ -30,14 +29,14 @@ async def tokenize(desk: Desk, request: Request) -> Response:
 
 
 async def detokenize(desk: Desk, request: Request) -> Response:
-    asked = wire.detokenize(await _body(desk, request))
+    asked = wire.detokenize(await body_of(desk, request))
     _session(desk, request, asked)
     _check_ids(asked.tokens, desk.house.renderer.tokenizer)
     return answer(wire.Detokenized(desk.house.renderer.tokenizer.decode(asked.tokens)))
 
 
 async def count_tokens(desk: Desk, request: Request) -> Response:
-    asked, _ = messages_request.request(await _body(desk, request))
+    asked, _ = messages_request.request(await body_of(desk, request))
     session, prompt = _session(desk, request, asked), messages_request.conversation(asked)
     return answer(TokenCount(len(decided_on(desk.house, session, prompt).prompt)))
 
@@ -58,13 +57,3 @@ def _check_ids(ids: list[int], tokenizer: Tokenizer) -> None:
     for place, id in enumerate(ids):
         if not tokenizer.text_of(id):
             raise refuse(f"tokens[{place}]", f"{id} is no token of this model")
-
-
-async def _body(desk: Desk, request: Request) -> bytes:
-    pieces, size, bound = list[bytes](), 0, desk.settings.max_body_bytes
-    async for piece in request.stream():
-        size += len(piece)
-        if size > bound:
-            raise TooLarge(f"the body is larger than {bound} bytes")
-        pieces.append(piece)
-    return b"".join(pieces)

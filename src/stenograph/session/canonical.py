@@ -25,13 +25,16 @@ START = digest(b"conversation")
 
 
 def arguments_value(call: ToolCall) -> JSON:
-    """Arguments as values. Text that is no JSON may still be a Python literal, as sloppy agents write (`False`)."""
+    """Arguments as values. Text that is no JSON may still be a Python literal, as sloppy agents write (`False`), and a
+    literal may hold what JSON cannot: half a surrogate pair."""
     if isinstance(call.arguments, dict):
         return _plain_numbers(call.arguments)
     try:
-        return _plain_numbers(ast.literal_eval(call.arguments))
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        value = _plain_numbers(ast.literal_eval(call.arguments))
+        _encode(value)
+    except (ValueError, SyntaxError, MemoryError, RecursionError, OverflowError):
         return call.arguments.strip()
+    return value
 
 
 def _plain_numbers(value: JSON) -> JSON:

@@ -42,8 +42,11 @@ def decode(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
         return decoder.decode(body)
     except msgspec.ValidationError as error:
         raise _mistake(str(error), "") from error
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise CallerError(f"the body is not JSON: {error}", code="invalid_json") from error
+    except UnicodeDecodeError as error:
+        raise CallerError("the body is not JSON: it is not UTF-8", code="invalid_json") from error
+    except msgspec.DecodeError as error:
+        problem = error if body.strip() else "it is empty"
+        raise CallerError(f"the body is not JSON: {problem}", code="invalid_json") from error
     except RecursionError as error:
         raise CallerError("the body is nested too deeply", code="invalid_json") from error
 
@@ -79,7 +82,7 @@ def convert(value: JSON, type: type[T], field: str = "") -> T:
 def query(parameters: Mapping[str, str], type: type[T]) -> T:
     """A query string's parameters: numbers arrive as text."""
     try:
-        return msgspec.convert(parameters, type, strict=False)
+        return msgspec.convert(dict(parameters), type, strict=False)
     except msgspec.ValidationError as error:
         raise _mistake(str(error), "") from error
 

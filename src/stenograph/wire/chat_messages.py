@@ -11,7 +11,7 @@ from typing import Literal
 
 import msgspec
 
-from stenograph.core import JSON, Message, Note, ToolCall, Value
+from stenograph.core import JSON, Message, Note, ToolCall, Value, too_nested
 from stenograph.wire import body, extras
 
 TEXT_PARTS = frozenset({"text", "input_text", "output_text"})
@@ -149,4 +149,4 @@ def _arguments(given: str | dict[str, JSON] | None) -> dict[str, JSON] | str:
         parsed = msgspec.json.decode(given)
     except (msgspec.DecodeError, RecursionError):
         return given
-    return parsed if isinstance(parsed, dict) else given
+    return parsed if isinstance(parsed, dict) and not too_nested(parsed) else given

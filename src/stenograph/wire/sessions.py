@@ -94,7 +94,7 @@ class SessionFilter(Body):
 
     group: Id | None = None
     state: State | None = None
-    since: float | None = None
+    since: Annotated[float, Meta(ge=0, le=2**63)] | None = None
     """Unix seconds: sessions that were touched then or later."""
     limit: Positive | None = None
 
