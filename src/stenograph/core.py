@@ -370,6 +370,8 @@ class Closed(Value):
     choice: int
     finish_reason: FinishReason
     stop_reason: int | str | None = None
+    versions: tuple[VersionRun, ...] = ()
+    """Under which weights all of it was sampled, in order; empty where nobody named any."""
 
 
 class Done(Value):

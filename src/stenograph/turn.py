@@ -35,6 +35,7 @@ from stenograph.core import (
     Sampling,
     Turn,
     Value,
+    VersionRun,
 )
 from stenograph.decision import Decision, decided
 from stenograph.engine.evidence import checked
@@ -46,6 +47,9 @@ from stenograph.session.settle import Limit, check_guide, check_supported, limit
 from stenograph.session.tree import Tree
 from stenograph.store.store import TurnsCommitted
 from stenograph.tally import Choice, Tally
+
+NEVER_NAMED = "default"
+"""What vLLM calls weights that have no version, beside others that have one."""
 
 
 class Ticket(Value):
@@ -105,7 +109,7 @@ def conclusion(turns: Sequence[Turn], prompt_tokens: int) -> Iterator[Event]:
     """What is said last, and only of turns that are committed."""
     call = turns[0].call
     for turn in turns:
-        yield Closed(turn.choice, turn.finish_reason, _told_stop(turn))
+        yield Closed(turn.choice, turn.finish_reason, _told_stop(turn), _versions(turn))
     yield Done(prompt_tokens, sum(turn.sampled_tokens for turn in turns), call.cached_tokens)
 
 
@@ -115,6 +119,12 @@ def said_again(turn: Turn) -> Piece:
         CallDelta(place, call.id, call.name, call.text or "{}") for place, call in enumerate(reply.tool_calls)
     )
     return Piece(turn.choice, turn.sampled, turn.logprobs, turn.top, reply.content or "", reply.reasoning or "", calls)
+
+
+def _versions(turn: Turn) -> tuple[VersionRun, ...]:
+    if all(part.weight_version is None for part in turn.parts):
+        return ()
+    return tuple(VersionRun(part.weight_version or NEVER_NAMED, len(part.ids)) for part in turn.parts)
 
 
 def _told_stop(turn: Turn) -> int | str | None:

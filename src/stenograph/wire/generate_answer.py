@@ -30,6 +30,13 @@ class Evidence(Value):
     """One entry an id of `token_ids`."""
 
 
+class WeightVersionSpan(Value):
+    version: str
+    start: int
+    end: int
+    """Half open, indices into `token_ids`."""
+
+
 class GenerateChoice(Value, kw_only=True):
     index: int
     token_ids: list[int]
@@ -38,13 +45,16 @@ class GenerateChoice(Value, kw_only=True):
     finish_reason: FinishReason
     stop_reason: Stop
     """The id or the string that ended it; null for the model's own end, or a length."""
+    weight_versions: list[WeightVersionSpan] | None
+    """In order, without gaps; null where nobody named any."""
     turn_id: str
 
 
 class Generated(Value, kw_only=True):
     request_id: str
     created: int
-    model: str
+    model: str | None
+    """As the caller named it."""
     output_mode: Literal["tokens"] = "tokens"
     choices: list[GenerateChoice]
     usage: Usage
@@ -58,6 +68,8 @@ class GenerateChunkChoice(Value, kw_only=True):
     logprobs: Evidence | None = None
     finish_reason: FinishReason | None = None
     stop_reason: Stop = None
+    weight_versions: list[WeightVersionSpan] | None = None
+    """Of the whole choice, on the chunk that ends it."""
     turn_id: str | UnsetType = UNSET
     """On the first chunk of the choice."""
 

@@ -7,6 +7,7 @@ is `data: {"error": …}`, as on vLLM, but no `[DONE]` follows it.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
@@ -44,7 +45,7 @@ class GenerateEncoder:
         generated = answer.Generated(
             request_id=self._request_id(whole.opened),
             created=int(whole.opened.created_at),
-            model=whole.opened.model,
+            model=whole.opened.model or None,
             choices=[self._choice(index, choice) for index, choice in enumerate(whole.choices)],
             usage=usage_of(whole.done),
             prompt_token_ids=self._prompt(whole.opened),
@@ -58,6 +59,7 @@ class GenerateEncoder:
             logprobs=self._evidence(choice.pieces),
             finish_reason=choice.closed.finish_reason,
             stop_reason=choice.closed.stop_reason,
+            weight_versions=_spans(choice.closed),
             turn_id=choice.turn_id,
         )
 
@@ -72,7 +74,10 @@ class GenerateEncoder:
                 return self._piece(event)
             case Closed():
                 end = answer.GenerateChunkChoice(
-                    index=event.choice, finish_reason=event.finish_reason, stop_reason=event.stop_reason
+                    index=event.choice,
+                    finish_reason=event.finish_reason,
+                    stop_reason=event.stop_reason,
+                    weight_versions=_spans(event),
                 )
                 return self._chunk([end])
             case Done():
@@ -130,6 +135,12 @@ class GenerateEncoder:
             others = [_evidence(top.token_id, top.logprob) for top in row if top.token_id != id]
             best = [_evidence(id, logprob), *others][: max(self._wishes.logprobs or 0, 1)]
             yield answer.SampledEvidence(_token(id), id, logprob, best)
+
+
+def _spans(closed: Closed) -> list[answer.WeightVersionSpan] | None:
+    ends = list(itertools.accumulate((run.tokens for run in closed.versions), initial=0))
+    runs = zip(closed.versions, itertools.pairwise(ends), strict=True)
+    return [answer.WeightVersionSpan(run.version, start, end) for run, (start, end) in runs] or None
 
 
 def _evidence(id: int, logprob: float) -> answer.TokenEvidence:
