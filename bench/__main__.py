@@ -9,11 +9,16 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from bench import compare, context, machine
+from bench import compare, context, first_token, machine
 from bench.drift import run as drift
 from bench.report import FULL, QUICK, Run
 
-BENCHMARKS: dict[str, Run] = {"compare": compare.run, "context": context.run, "drift": drift.run}
+BENCHMARKS: dict[str, Run] = {
+    "compare": compare.run,
+    "first-token": first_token.run,
+    "context": context.run,
+    "drift": drift.run,
+}
 """A benchmark more: a file with a `run`, and a line here."""
 RESULTS = Path(__file__).with_name("RESULTS.md")
 HEAD = "# Results\n\nWritten by `make bench`. How to read it: [README.md](README.md).\n"

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from bench import __main__ as bench
-from bench import compare, context
+from bench import compare, context, first_token
 from bench.contenders import check_recorded, contenders
 from bench.processes import serving
 from bench.report import QUICK, Spread, Table
@@ -74,6 +74,15 @@ def test_the_length_of_a_history_is_a_benchmark(started: list[int]) -> None:
 
 def _figures(cell: str) -> list[float]:
     return [float(word) for word in cell.replace(",", "").replace("(", "").replace(")", "").replace("to", "").split()]
+
+
+def test_the_first_word_is_timed_on_both_sides(started: list[int]) -> None:
+    [table] = first_token.run(QUICK)
+    [row] = table.rows
+    direct, ours, ratio = (float(cell.split()[0]) for cell in row[2:])
+    assert min(direct, ours) >= first_token.PACE * 1000
+    assert ratio > 0
+    assert not any(map(alive, started))
 
 
 def test_a_run_that_fails_leaves_no_process(started: list[int], monkeypatch: pytest.MonkeyPatch) -> None:

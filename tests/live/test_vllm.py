@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from typing import Any
@@ -12,11 +13,14 @@ import aiohttp
 import numpy as np
 import pytest
 
-from stenograph.core import Delta, Request
+from stenograph.core import Conversation, Delta, Guide, Message, Request
 from stenograph.engine.evidence import checked
 from stenograph.engine.vllm import VllmEngine
 from stenograph.errors import CallerError, ContextLengthExceeded
+from stenograph.render.held import Demand, Holder
 from tests.engine.streams import finish, ids, logprobs, proven, request
+from tests.stage import models
+from tests.stage.models import LOOK
 
 URL = os.environ.get("STENOGRAPH_VLLM_URL", "")
 pytestmark = [pytest.mark.live, pytest.mark.skipif(not URL, reason="STENOGRAPH_VLLM_URL names no vLLM server")]
@@ -44,6 +48,10 @@ async def text_of(token: int) -> str:
     async with aiohttp.request("POST", URL.removesuffix("/v1") + "/detokenize", json={"tokens": [token]}) as answer:
         text: str = (await answer.json())["prompt"]
     return text
+
+
+async def texts_of(tokens: list[int]) -> str:
+    return "".join([await text_of(token) for token in tokens])
 
 
 async def running() -> float:
@@ -126,6 +134,52 @@ async def test_every_parameter_is_accepted(vllm: VllmEngine) -> None:
         "temperature": 0.7,
     }
     assert await said(vllm, request(range(20, 40), **unusual, **rest))
+
+
+SCHEMA = {"type": "object", "properties": {"a": {"type": "integer", "enum": [1, 2]}}, "required": ["a"]}
+GUIDED: list[tuple[Guide, str]] = [
+    (Guide("json", SCHEMA), r'\{\s*"a"\s*:\s*[12]\s*\}'),
+    (Guide("regex", "(yes|no), (yes|no)"), "(yes|no), (yes|no)"),
+    (Guide("choice", ["blue", "green"]), "blue|green"),
+    (Guide("grammar", 'root ::= "is " ("it" | "not")'), "is (it|not)"),
+]
+
+
+@pytest.mark.parametrize(("guide", "pattern"), GUIDED)
+async def test_a_reply_is_held_to_its_form(vllm: VllmEngine, guide: Guide, pattern: str) -> None:
+    assert guide.kind in (await vllm.start()).guides
+    deltas = await said(vllm, request(range(20, 40), max_tokens=64, guide=guide))
+    assert re.fullmatch(pattern, await texts_of(ids(deltas)[:-1]), re.DOTALL)
+    end = finish(deltas)
+    assert end
+    assert end.reason == "stop"
+
+
+async def test_a_reply_is_held_to_calls_as_a_family_writes_them(vllm: VllmEngine) -> None:
+    """By what the gateway itself sends: xgrammar has to understand it, control tokens included."""
+    if (await vllm.start()).model != models.ALWAYS:
+        pytest.skip(f"it serves another model than {models.ALWAYS}")
+    renderer = (await asyncio.to_thread(models.model, models.ALWAYS)).house.renderer
+    conversation = Conversation((Message("user", "Hello"),), tools=(LOOK,))
+    family = renderer.family(conversation)
+    for demand in (Demand(calls=True), Demand(calls=True, tool="look", single=True), Demand(single=True)):
+        guide = Holder(family, conversation, thinking=False).guide(demand)
+        assert guide is not None
+        deltas = await said(
+            vllm, request(range(20, 40), max_tokens=200, guide=guide, stop_token_ids=tuple(renderer.stop_ids))
+        )
+        reader = family.reader(conversation, thinking=False, stop=(), new_call_id=lambda: "c")
+        reader.feed(ids(deltas))
+        end = finish(deltas)
+        assert end
+        if end.reason == "stop" and demand.calls:
+            assert {call.name for call in reader.reply.tool_calls} == {"look"}
+            assert not reader.reply.content
+
+
+async def test_a_form_that_makes_no_sense_is_the_callers_fault(vllm: VllmEngine) -> None:
+    with pytest.raises(CallerError):
+        await said(vllm, request(guide=Guide("regex", "(")))
 
 
 async def test_going_away_aborts(vllm: VllmEngine) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
 from pathlib import Path
 
 import msgspec
@@ -11,10 +10,10 @@ import pytest
 from stenograph.core import Conversation, Guide, Message, ToolCall
 from stenograph.errors import CallerError
 from stenograph.render.held import Demand, Holder
-from stenograph.render.renderer import Renderer
 from stenograph.render.writing import ReplyWriter
 from tests.render.formats import accepts
-from tests.render.rollouts import TOOL, renderer_of
+from tests.render.rollouts import TOOL
+from tests.render.test_habits import renderer_at
 
 OTHER = {"type": "function", "function": {"name": "other"}}
 TALK = Conversation((Message("user", "Hello"),), tools=(TOOL, OTHER))
@@ -22,11 +21,6 @@ BARE = msgspec.structs.replace(TALK, tools=())
 SCHEMA = Guide("json", {"type": "object"})
 LOOKED = ToolCall("zzzzzzzz0", "look", {"q": "one", "n": 2})
 ELSEWHERE = ToolCall("zzzzzzzz0", "other", {})
-
-
-@cache
-def renderer_at(folder: Path) -> Renderer:
-    return renderer_of(folder)
 
 
 class Bench:

@@ -29,6 +29,7 @@ from stenograph.core import JSON, Conversation, Message, ToolCall, Value
 from stenograph.engine.script import Rule, Script
 from stenograph.render.writing import ReplyWriter
 from stenograph.store.memory import MemoryStore
+from tests.conftest import ROOT
 from tests.laws.checks import check_session
 from tests.stage.models import LOOK, Model
 from tests.stage.stage import Stage
@@ -55,9 +56,9 @@ Called: TypeAlias = tuple[str, dict[str, JSON]]
 
 
 def python_agent(name: str) -> list[str]:
-    """The command that runs one of `programs/`."""
+    """The command that runs one of `programs/`, which have the names of the packages that they import (hence -P)."""
     found = HOME / "python" / "bin" / "python"
-    return [_installed(found, "python"), str(HERE / "programs" / f"{name}.py")]
+    return [_installed(found, "python"), "-P", str(HERE / "programs" / f"{name}.py")]
 
 
 def node_agent(name: str) -> list[str]:
@@ -125,13 +126,25 @@ def solving(said: Model, ways: Ways) -> tuple[Rule, ...]:
 
 
 class Rollout(Value):
-    """What one session holds: the figures of docs/AGENTS.md."""
+    """What one session holds: a row of docs/AGENTS.md."""
 
     turns: int
     samples: int
     forks: dict[str, int] = field(default_factory=dict)
     notes: dict[str, int] = field(default_factory=dict)
     protocols: tuple[str, ...] = ("chat",)
+
+
+def documented(agent: str) -> Rollout:
+    """What the table of docs/AGENTS.md says of an agent: what users read is what is tested."""
+    lines = (ROOT / "docs" / "AGENTS.md").read_text().splitlines()
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith(f"| {agent} |")]
+    ((_, _, protocols, turns, samples, forks, notes),) = rows
+    return Rollout(int(turns), int(samples), _counts(forks), _counts(notes), tuple(protocols.split(", ")))
+
+
+def _counts(cell: str) -> dict[str, int]:
+    return {name: int(count) for name, count in map(str.split, filter(None, cell.split(", ")))}
 
 
 class Rig:
