@@ -19,6 +19,9 @@ EPILOG = """examples:
 """
 
 
+KINDS = "vllm=URL, sglang=URL, llamacpp=URL, local=GGUF_FILE, local=smollm2, scripted=[FILE]"
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     parsed = _parser().parse_args(arguments)
     try:
@@ -87,7 +90,7 @@ def _serve(commands: Commands) -> None:
         "--engine",
         action="append",
         metavar="KIND=WHERE",
-        help="vllm=URL, local=GGUF_FILE, local=smollm2, scripted=[FILE]; may be repeated, for one model on several",
+        help=f"{KINDS}; may be repeated, for one model on several engines",
     )
     add("--model", metavar="NAME", help="the name agents ask for (default: what the engine says)")
     add("--model-alias", action="append", metavar="ALIAS", help="another name for it; may be repeated")

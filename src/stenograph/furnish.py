@@ -69,7 +69,7 @@ def open_store(where: str) -> Store:
 # --------------------------------------------------------------------------------------------------------- engines
 
 
-EMBEDDED = ("local", "scripted")
+NEED_TOKENIZER = ("local", "llamacpp", "scripted")
 """Kinds that need the tokenizer before they start. Any other is asked first which model it serves."""
 Loaded: TypeAlias = tuple[ModelFiles, Tokenizer]
 
@@ -78,8 +78,8 @@ async def _pooled(settings: Settings, log: Path | None, own: Engine | None) -> t
     specs = settings.engines()
     if own is None and not specs:
         raise ConfigError("give an --engine KIND=WHERE, or several")
-    brought = next((_brought_by(spec) for spec in specs if spec.kind in EMBEDDED), None)
-    loaded = await asyncio.to_thread(_loaded, settings.tokenizer or brought) if brought else None
+    needing = next((spec for spec in specs if spec.kind in NEED_TOKENIZER), None)
+    loaded = await asyncio.to_thread(_loaded, settings.tokenizer or _brought_by(needing)) if needing else None
     engines = [own] if own else [_engine(spec, place, loaded, log) for place, spec in enumerate(specs)]
     pool = Pool(engines, settings.in_flight)
     try:
@@ -94,17 +94,33 @@ async def _pooled(settings: Settings, log: Path | None, own: Engine | None) -> t
 
 def _engine(spec: EngineSpec, place: int, loaded: Loaded | None, log: Path | None) -> Engine:
     name = f"{spec.kind}-{place}"
-    if loaded and spec.kind == "local":
-        return _local(spec, name, loaded, log)
-    if loaded and spec.kind == "scripted":
-        return _scripted(spec, name, loaded, log)
-    return _vllm(spec, name)
+    if spec.kind == "vllm":
+        return _vllm(spec, name)
+    if spec.kind == "sglang":
+        return _sglang(spec, name)
+    if loaded is None:
+        raise ValueError(f"{name} needs a tokenizer before it starts")
+    if spec.kind == "llamacpp":
+        return _llamacpp(spec, name, loaded)
+    return _local(spec, name, loaded, log) if spec.kind == "local" else _scripted(spec, name, loaded, log)
 
 
 def _vllm(spec: EngineSpec, name: str) -> Engine:
     from stenograph.engine.vllm import VllmEngine
 
     return VllmEngine(spec.where, name)
+
+
+def _sglang(spec: EngineSpec, name: str) -> Engine:
+    from stenograph.engine.sglang import SglangEngine
+
+    return SglangEngine(spec.where, name)
+
+
+def _llamacpp(spec: EngineSpec, name: str, loaded: Loaded) -> Engine:
+    from stenograph.engine.llama_http import LlamaHttpEngine
+
+    return LlamaHttpEngine(spec.where, loaded[1], name)
 
 
 def _local(spec: EngineSpec, name: str, loaded: Loaded, log: Path | None) -> Engine:
@@ -122,6 +138,10 @@ def _scripted(spec: EngineSpec, name: str, loaded: Loaded, log: Path | None) -> 
 
 
 def _brought_by(spec: EngineSpec) -> str:
+    if spec.kind == "llamacpp":
+        raise ConfigError(
+            f"llamacpp={spec.where} needs --tokenizer: the GGUF file that it serves, a folder or a hub name"
+        )
     return spec.where if spec.kind == "local" else SMOLLM2
 
 

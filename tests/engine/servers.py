@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from typing import Any
 
 import uvicorn
 
@@ -18,17 +19,24 @@ LAST_CHUNK = b"0\r\n\r\n"
 
 
 @asynccontextmanager
-async def serving(engine: ScriptedEngine, port: int = 0, *, scale_out: bool = False) -> AsyncIterator[str]:
+async def listening(application: Any, port: int = 0) -> AsyncIterator[str]:
+    """uvicorn without its main loop, which looks every tenth of a second whether it is to end."""
     listener = socket.create_server(("127.0.0.1", port))
-    server = uvicorn.Server(
-        uvicorn.Config(ScriptedServer(engine, scale_out=scale_out).application, log_level="critical")
-    )
-    running = asyncio.create_task(server.serve(sockets=[listener]))
+    config = uvicorn.Config(application, log_level="critical", lifespan="off")
+    config.load()
+    server = uvicorn.Server(config)
+    server.lifespan = config.lifespan_class(config)
+    await server.startup(sockets=[listener])
     try:
         yield f"http://127.0.0.1:{listener.getsockname()[1]}"
     finally:
-        server.should_exit = True
-        await running
+        await server.shutdown(sockets=[listener])
+
+
+def serving(
+    engine: ScriptedEngine, port: int = 0, *, scale_out: bool = False
+) -> AbstractAsyncContextManager[str]:
+    return listening(ScriptedServer(engine, scale_out=scale_out).application, port)
 
 
 class Wire:

@@ -14,7 +14,15 @@ import aiohttp
 import msgspec
 
 from stenograph.core import JSON
-from stenograph.errors import ConfigError, EngineError, EngineTimeout, EngineUnavailable, EvidenceError
+from stenograph.errors import (
+    ConfigError,
+    EngineError,
+    EngineTimeout,
+    EngineUnavailable,
+    EvidenceError,
+    Overloaded,
+    StenographError,
+)
 
 CONNECT_SECONDS = 10.0
 KEEP_ALIVE_SECONDS = 3.0
@@ -165,6 +173,20 @@ class EventLines:
     def feed(self, chunk: bytes) -> Iterator[bytes]:
         *lines, self.pending = (self.pending + chunk).split(b"\n")
         return (line[len(b"data:") :].strip() for line in lines if line.startswith(b"data:"))
+
+
+def blamed(label: str, refusal: Refusal) -> StenographError:
+    """An error that has nothing to do with what was asked for, whichever engine it is from."""
+    said = f"{label} answers {refusal}"
+    match refusal.status:
+        case 429:
+            return Overloaded(said, retry_after=refusal.retry_after)
+        case 503:
+            return EngineUnavailable(said)
+        case 408 | 504:
+            return EngineTimeout(said)
+        case _:
+            return EngineError(said)
 
 
 def _refusal(response: aiohttp.ClientResponse, body: bytes) -> Refusal:

@@ -17,15 +17,14 @@ from typing import NamedTuple
 
 from stenograph.core import Delta, EngineInfo, Request
 from stenograph.engine import logprob_kind
-from stenograph.engine.http import Http, Refusal
-from stenograph.engine.interleave import interleave
+from stenograph.engine.http import Http
 from stenograph.engine.llama_process import LlamaProcess, launch
+from stenograph.engine.llama_replies import Replies
 from stenograph.engine.llama_settings import Settings
-from stenograph.engine.llamacpp import MAX_TOP_LOGPROBS, SUPPORTS, body_of, chunk_of, delta_of
-from stenograph.engine.log import EngineLog, Transcript
-from stenograph.engine.muted import ModelFacts, mute
-from stenograph.engine.stops import StopWatch
-from stenograph.errors import CallerError, ContextLengthExceeded, EngineError, EngineUnavailable, StenographError
+from stenograph.engine.llamacpp import MAX_TOP_LOGPROBS, SUPPORTS
+from stenograph.engine.log import EngineLog
+from stenograph.engine.muted import mute
+from stenograph.errors import EngineUnavailable
 from stenograph.render.tokenizer import Tokenizer
 
 SLOTS = 8
@@ -41,8 +40,7 @@ SILENCE_SECONDS = 600.0
 class _Server(NamedTuple):
     process: LlamaProcess
     http: Http
-    facts: ModelFacts
-    context: int
+    replies: Replies
 
 
 class LocalEngine:
@@ -55,8 +53,6 @@ class LocalEngine:
         self._model = model
         self._name = name
         self._log = EngineLog(log)
-        self._slots = asyncio.Semaphore(SLOTS)
-        """Who waits, waits here: in the server it would occupy a thread that answers for its health."""
         self._server: _Server | None = None
 
     async def start(self) -> EngineInfo:
@@ -72,28 +68,20 @@ class LocalEngine:
             name=self._name,
             kind="local",
             model=self._model,
-            max_model_len=server.context,
+            max_model_len=server.replies.context,
             logprob_kind=kind,
             supports=SUPPORTS,
             max_top_logprobs=MAX_TOP_LOGPROBS,
-            vocab_size=server.facts.vocab_size,
+            vocab_size=server.replies.vocab_size,
         )
 
     async def generate(self, request: Request) -> AsyncGenerator[Delta, None]:
-        server = self._admit(request)
-        transcript = Transcript(EngineLog(None) if logprob_kind.is_probe(request) else self._log, request)
-        aborted = True
-        try:
-            choices = [self._choice(server, request, choice, transcript) for choice in range(request.n)]
-            async with aclosing(interleave(choices)) as deltas:
-                async for delta in deltas:
-                    yield delta
-            aborted = False
-        except StenographError:
-            aborted = False
-            raise
-        finally:
-            transcript.close(aborted=aborted)
+        if self._server is None:
+            raise EngineUnavailable(f"{self._name} is not running")
+        log = EngineLog(None) if logprob_kind.is_probe(request) else self._log
+        async with aclosing(self._server.replies.generate(request, log)) as deltas:
+            async for delta in deltas:
+                yield delta
 
     async def healthy(self) -> bool:
         server = self._server
@@ -111,59 +99,15 @@ class LocalEngine:
             context = min(facts.trained_context or CONTEXT, CONTEXT)
             settings = Settings(str(muted), key, SLOTS, _threads(), context)
             process, address = await launch(settings, called=str(self._file))
-        return _Server(process, Http(self._name, address, key, SILENCE_SECONDS, reconnect=True), facts, context)
+        http = Http(self._name, address, key, SILENCE_SECONDS, reconnect=True)
+        sizes = {"vocab_size": facts.vocab_size, "context": context, "slots": SLOTS}
+        return _Server(process, http, Replies(http, self._tokenizer, self._model, eos=facts.eos, **sizes))
 
     async def _unload(self) -> None:
         if self._server:
             server, self._server = self._server, None
             await server.http.close()
             await server.process.close()
-
-    def _admit(self, request: Request) -> _Server:
-        """What the server would refuse in words of its own, or drop without any."""
-        if self._server is None:
-            raise EngineUnavailable(f"{self._name} is not running")
-        context, vocab_size = self._server.context, self._server.facts.vocab_size
-        if len(request.prompt) >= context:
-            raise ContextLengthExceeded(
-                f"the prompt has {len(request.prompt)} tokens, and the context of {self._model} holds {context}",
-                param="messages",
-            )
-        if any(not 0 <= id < vocab_size for id in request.sampling.logit_bias):
-            raise CallerError(f"a bias on a token outside the vocabulary of {vocab_size}", param="logit_bias")
-        return self._server
-
-    async def _choice(
-        self, server: _Server, request: Request, choice: int, transcript: Transcript
-    ) -> AsyncGenerator[Delta, None]:
-        """Ends at the first token that ends the reply; closing the stream there ends the generation, too."""
-        watch = StopWatch(request.sampling, self._tokenizer, server.facts.eos)
-        seen = 0
-        try:
-            events = server.http.events("/completion", body_of(request, choice, server.context))
-            async with self._slots, aclosing(events):
-                async for event in events:
-                    chunk = chunk_of(event)
-                    transcript.heard(choice, chunk.tokens, chunk.logprobs)
-                    seen += len(chunk.tokens)
-                    delta = delta_of(chunk, request, choice, seen, watch.end_of(chunk.tokens) or chunk.finish)
-                    if delta.finish:
-                        transcript.finished(choice, delta.finish)
-                    yield delta
-                    if delta.finish:
-                        return
-        except Refusal as refusal:
-            raise self._blame(refusal) from refusal
-        raise EngineError(f"{self._name} ended its answer without a finish")
-
-    def _blame(self, refusal: Refusal) -> StenographError:
-        match refusal.status:
-            case 400:
-                return CallerError(f"{self._name} refuses: {refusal.words}")
-            case 503:
-                return EngineUnavailable(f"{self._name} answers {refusal}")
-            case _:
-                return EngineError(f"{self._name} answers {refusal}")
 
 
 def _threads() -> int:
