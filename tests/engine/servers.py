@@ -33,9 +33,7 @@ async def listening(application: Any, port: int = 0) -> AsyncIterator[str]:
         await server.shutdown(sockets=[listener])
 
 
-def serving(
-    engine: ScriptedEngine, port: int = 0, *, scale_out: bool = False
-) -> AbstractAsyncContextManager[str]:
+def serving(engine: ScriptedEngine, port: int = 0, *, scale_out: bool = False) -> AbstractAsyncContextManager[str]:
     return listening(ScriptedServer(engine, scale_out=scale_out).application, port)
 
 
