@@ -72,6 +72,7 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
     ({"tools": [TOOL, TOOL]}, "tools[1].name", "two tools"),
     ({"tools": [{"type": "namespace", "name": "a"}]}, "tools[0].tools", "required"),
     ({"tools": [{"type": "namespace", "name": "a", "tools": [{"type": "custom"}]}]}, "tools[0].tools[0].name", "requi"),
+    ({"tool_choice": "required"}, "tool_choice", "there are no tools"),
     ({"tools": [TOOL], "tool_choice": "any"}, "tool_choice", "no such choice as 'any'"),
     ({"tools": [TOOL], "tool_choice": {"type": "function", "name": "g"}}, "tool_choice.name", "no tool g"),
     ({"tools": [TOOL], "tool_choice": {"type": "web_search"}}, "tool_choice.type", "nobody here can run web_search"),
@@ -200,7 +201,7 @@ def test_a_form_of_the_text_is_a_guide() -> None:
     assert ask(text={"format": form}).sampling.guide == Guide("json", schema)
     assert ask(text={"format": {"type": "json_object"}}).sampling.guide == Guide("object")
     assert ask(text={"format": {"type": "text"}}).sampling.guide is None
-    assert ask(text={"format": form}).given == {"guide"}
+    assert ask(text={"format": form}).given == set()
 
 
 def test_allowed_tools_are_all_that_the_model_knows() -> None:
