@@ -183,6 +183,20 @@ async def _all(events: AsyncIterator[object]) -> None:
         pass
 
 
+async def test_a_call_that_is_not_recorded_is_not_done(stage: Stage) -> None:
+    """An agent would run the tool at once."""
+    items: list[Any] = [user("hi"), {"role": "assistant", "content": "Hello there."}, user("look")]
+    await client(stage).responses.create(model="m", input="hi")
+    body = {"model": "m", "input": items, "tools": [TOOL], "stream": True}
+    with stage.shaky.failing():
+        response = await stage.http.post("/s/s/v1/responses", content=msgspec.json.encode(body))
+    names = [line.removeprefix("event: ") for line in response.text.splitlines() if line.startswith("event: ")]
+    assert names[-2:] == ["error", "response.failed"]
+    added, done = (names.count(f"response.output_item.{what}") for what in ("added", "done"))
+    assert (added, done) == (4, 3)
+    assert "the disk is on fire" in response.text
+
+
 async def test_a_failure_before_the_first_byte_is_a_status(stage: Stage) -> None:
     agent = client(stage).with_options(max_retries=0)
     with stage.watched.faulty(FaultKind.FAIL_AT_START), pytest.raises(openai.InternalServerError) as caught:

@@ -180,6 +180,10 @@ def test_ids_tell_two_replies_apart() -> None:
     assert ask(input=[{**CALL, "id": "fc_68af0123"}]).named == frozenset()
 
 
+def test_the_turn_before_goes_by_both_its_names() -> None:
+    assert ask(previous_response_id="resp_7f.0").previous == ask(previous_response_id="7f.0").previous == "7f.0"
+
+
 def test_a_namespaces_functions_have_its_name_in_front() -> None:
     tools = [{"type": "namespace", "name": "agents", "description": "", "tools": [TOOL, CUSTOM]}]
     names = [tool["function"]["name"] for tool in conversation(tools=tools).tools]
