@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from stenograph.core import Closed, Done, Event, Finish, Opened, Piece, Request, Sampling, VersionRun
 from stenograph.engine.vllm_generate import Reader
+from stenograph.engine.vllm_wire import spelled
 from stenograph.errors import EvidenceError
 from stenograph.wire.generate_encode import GenerateEncoder, Wishes
 from tests.wire.answers import answers, opened, piece
@@ -90,7 +91,7 @@ def test_a_client_of_vllm_reads_it(drawn: list[Event]) -> None:
     events = finished(drawn)
     begin = next(event for event in events if isinstance(event, Opened))
     request = Request("r", "s", begin.prompt, Sampling(max_tokens=2**20), n=len(begin.turn_ids))
-    reader = Reader("us", request)
+    reader = Reader("us", request, spelled(request.prompt))
     wishes = Wishes(request_id="r", prompt_ids=True, logprobs=1, usage=True)
     deltas = [
         delta

@@ -82,13 +82,20 @@ def _said(tree: Tree, asked: Chained, matched: Match) -> _Said:
 
 def _nothing_new(tree: Tree, asked: Chained, matched: Match, said: _Said) -> Fork | None:
     last = len(asked.links) - 1
-    if tree.asked_at(asked.links[last]) or (said.end and tree.asked_at(asked.links[said.end - 1])):
+    if _was_asked(tree, asked, matched, last) or (said.end and _was_asked(tree, asked, matched, said.end - 1)):
         return Fork(ForkReason.RESAMPLED, last, "the same conversation was asked before")
+    if matched.after is not None and not tree.continuations(matched.after):
+        return None
     if matched.after is not None and matched.shared == said.end:
         return _branched(tree, matched, said.end)
     if said.end == 0:
         return Fork(ForkReason.NEW_CONVERSATION, 0)
     return Fork(ForkReason.HISTORY_SHORTENED, said.end, "it ends where a recorded conversation went on")
+
+
+def _was_asked(tree: Tree, asked: Chained, matched: Match, place: int) -> bool:
+    """Behind the very turn that is meant: siblings that said the same are each gone on from for the first time."""
+    return any(call.after == matched.after for call in tree.asked_at(asked.links[place]))
 
 
 def _new(tree: Tree, asked: Chained, matched: Match, said: _Said) -> Fork | None:

@@ -110,8 +110,9 @@ class Response(Value, kw_only=True):
     usage: Usage | None = None
     turn_id: str
     prompt_token_ids: list[int] | UnsetType = UNSET
+    """As `token_ids`, once the response has ended: so each rides exactly once."""
     token_ids: list[int] | UnsetType = UNSET
-    """All that was sampled, once the response has ended."""
+    """All that was sampled."""
 
     background: Raw
     instructions: Raw

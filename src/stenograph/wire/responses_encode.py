@@ -112,7 +112,7 @@ class ResponsesEncoder:
     def _response(self, begun: _Begun, done: Done | None = None) -> answer.Response:
         """As it stands; `done`: it has ended."""
         status, cut = begun.end
-        ids = self._wishes.token_ids
+        with_ids = self._wishes.token_ids and done is not None
         return answer.Response(
             id=response_name(begun.turn_id),
             created_at=int(begun.opened.created_at),
@@ -122,8 +122,8 @@ class ResponsesEncoder:
             output=begun.output.items,
             usage=None if done is None else _usage(done, begun.reasoning_tokens),
             turn_id=begun.turn_id,
-            prompt_token_ids=begun.opened.prompt.tolist() if ids else UNSET,
-            token_ids=begun.ids if ids and done is not None else UNSET,
+            prompt_token_ids=begun.opened.prompt.tolist() if with_ids else UNSET,
+            token_ids=begun.ids if with_ids else UNSET,
             **self._echo,
         )
 

@@ -93,7 +93,7 @@ def ask(request: ResponsesRequest, fields: body.Fields, toolbox: Toolbox) -> Ask
         protocol="responses",
         model=request.model,
         prompt=Conversation((*own, *read.messages), choice.functions, thinking.template_arguments(switches)),
-        sampling=Sampling(**given),
+        sampling=Sampling(**given, guide=_guide(request.text)),
         previous=None
         if request.previous_response_id is None
         else responses_names.turn_of(request.previous_response_id),
@@ -117,8 +117,6 @@ def _given(request: ResponsesRequest) -> dict[str, Any]:
     limit = request.max_output_tokens
     if limit is not None and given.setdefault("max_tokens", limit) != limit:
         raise body.refuse("max_output_tokens", f"it is {limit}, but max_tokens is {given['max_tokens']}; send one")
-    if (guide := _guide(request.text)) is not None:
-        given["guide"] = guide
     return given
 
 
@@ -148,6 +146,13 @@ class Chosen(Value):
 def _chosen(request: ResponsesRequest, toolbox: Toolbox) -> Chosen:
     choice = request.tool_choice or "auto"
     chosen = Chosen(toolbox.functions, choice) if isinstance(choice, str) else _of_named(choice, toolbox)
+    if chosen.mode == "required" and not chosen.functions:
+        raise body.refuse("tool_choice", "required, but there are no tools")
+    _refuse_what_nothing_holds(request, chosen)
+    return chosen
+
+
+def _refuse_what_nothing_holds(request: ResponsesRequest, chosen: Chosen) -> None:
     if chosen.mode == "required":
         raise body.refuse("tool_choice", "only auto and none are supported yet", code="unsupported_parameter")
     if request.parallel_tool_calls is False and chosen.functions:
@@ -156,7 +161,6 @@ def _chosen(request: ResponsesRequest, toolbox: Toolbox) -> Chosen:
             "the model may call several tools at once; false is not supported yet",
             code="unsupported_parameter",
         )
-    return chosen
 
 
 def _of_named(choice: ChoiceField, toolbox: Toolbox) -> Chosen:

@@ -100,7 +100,8 @@ class FunctionCall:
 
     def more(self, arguments: str) -> Iterator[answer.OfOutput]:
         self._said.append(arguments)
-        yield answer.ArgumentsDelta(item_id=self._id, output_index=self._place, delta=arguments)
+        if arguments:
+            yield answer.ArgumentsDelta(item_id=self._id, output_index=self._place, delta=arguments)
 
     def ended(self, status: answer.Status) -> Iterator[answer.OfOutput]:
         item = self.item(status)
