@@ -53,7 +53,6 @@ WRONG_COMPLETIONS: list[tuple[dict[str, Any], str, str]] = [
     ({"use_beam_search": True}, "use_beam_search", "not supported here"),
     ({"truncate_prompt_tokens": 5}, "truncate_prompt_tokens", "not supported here"),
     ({"add_special_tokens": False}, "add_special_tokens", "send ids"),
-    ({"response_format": {"type": "json_object"}}, "response_format", "json_object"),
     ({"stream_options": {}}, "stream_options", "needs stream"),
     ({"temperature": -1}, "temperature", ">= 0"),
 ]

@@ -72,7 +72,7 @@ def ask(request: GenerateRequest, fields: body.Fields) -> Ask:
         model=request.model,
         prompt=Tokens(np.array(request.token_ids, np.int32)),
         sampling=Sampling(**given, guide=guide),
-        guide_field=f"sampling_params.{guide_field}",
+        guide_field=f"sampling_params.{guide_field}" if guide else guide_field,
         given=frozenset(given),
         n=asked.n or 1,
         top_logprobs=asked.logprobs if asked.logprobs is not None and asked.logprobs > 1 else 0,
