@@ -19,7 +19,7 @@ EPILOG = """examples:
 """
 
 
-KINDS = "vllm=URL, sglang=URL, llamacpp=URL, local=GGUF_FILE, local=smollm2, scripted=[FILE]"
+KINDS = "vllm=URL, sglang=URL, llamacpp=URL, local=GGUF_FILE, local=smollm2, torch=FOLDER, scripted=[FILE]"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -10,7 +10,7 @@ from msgspec import Meta
 
 from stenograph.errors import ConfigError
 
-KINDS: tuple[str, ...] = ("vllm", "sglang", "llamacpp", "local", "scripted")
+KINDS: tuple[str, ...] = ("vllm", "sglang", "llamacpp", "local", "torch", "scripted")
 """What `--engine` takes today."""
 LISTS = ("engine", "model-alias")
 MAX_BODY_BYTES = 64 << 20

@@ -6,6 +6,7 @@ import asyncio
 import secrets
 import string
 import time
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TypeAlias
 
@@ -69,7 +70,7 @@ def open_store(where: str) -> Store:
 # --------------------------------------------------------------------------------------------------------- engines
 
 
-NEED_TOKENIZER = ("local", "llamacpp", "scripted")
+NEED_TOKENIZER = ("local", "llamacpp", "torch", "scripted")
 """Kinds that need the tokenizer before they start. Any other is asked first which model it serves."""
 Loaded: TypeAlias = tuple[ModelFiles, Tokenizer]
 
@@ -102,6 +103,8 @@ def _engine(spec: EngineSpec, place: int, loaded: Loaded | None, log: Path | Non
         raise ValueError(f"{name} needs a tokenizer before it starts")
     if spec.kind == "llamacpp":
         return _llamacpp(spec, name, loaded)
+    if spec.kind == "torch":
+        return _torch(spec, name, loaded, log)
     return _local(spec, name, loaded, log) if spec.kind == "local" else _scripted(spec, name, loaded, log)
 
 
@@ -123,6 +126,15 @@ def _llamacpp(spec: EngineSpec, name: str, loaded: Loaded) -> Engine:
     return LlamaHttpEngine(spec.where, loaded[1], name)
 
 
+def _torch(spec: EngineSpec, name: str, loaded: Loaded, log: Path | None) -> Engine:
+    if find_spec("torch") is None or find_spec("transformers") is None:
+        raise ConfigError("the torch engine needs torch and transformers: pip install 'stenograph[torch]'")
+    from stenograph.engine.torch import TorchEngine
+
+    files, tokenizer = loaded
+    return TorchEngine(Path(spec.where), tokenizer, called=files.name, name=name, log=log)
+
+
 def _local(spec: EngineSpec, name: str, loaded: Loaded, log: Path | None) -> Engine:
     from stenograph.engine.local import LocalEngine
 
@@ -142,7 +154,7 @@ def _brought_by(spec: EngineSpec) -> str:
         raise ConfigError(
             f"llamacpp={spec.where} needs --tokenizer: the GGUF file that it serves, a folder or a hub name"
         )
-    return spec.where if spec.kind == "local" else SMOLLM2
+    return spec.where if spec.kind in ("local", "torch") else SMOLLM2
 
 
 def _loaded(name: str) -> Loaded:

@@ -12,19 +12,18 @@ from types import ModuleType
 
 import msgspec
 
-from stenograph.core import Delta, EngineInfo, Request
+from stenograph.core import Delta, EngineInfo, Ids, Request
 from stenograph.engine import logprob_kind, vllm_generate, vllm_wire
-from stenograph.engine.http import Http, Refusal
+from stenograph.engine.http import Http, Refusal, blamed
+from stenograph.engine.scoring import Scored
+from stenograph.engine.vllm_score import score_body, scores_of
 from stenograph.engine.vllm_wire import GUIDES, SUPPORTS, spelled
 from stenograph.errors import (
     CallerError,
     ConfigError,
     ContextLengthExceeded,
     EngineError,
-    EngineTimeout,
-    EngineUnavailable,
     EvidenceError,
-    Overloaded,
     StenographError,
 )
 
@@ -100,6 +99,14 @@ class VllmEngine:
             raise self._blame(refusal, request) from refusal
         reader.close()
 
+    async def score(self, ids: Ids, top_k: int) -> Scored:
+        sent: list[int] = ids.tolist()
+        try:
+            answer = await self._http.post("/v1/completions", score_body(sent, top_k, self._model.id))
+        except Refusal as refusal:
+            raise blamed(self._http.label, refusal) from refusal
+        return scores_of(self._http.label, sent, top_k, answer)
+
     async def healthy(self) -> bool:
         return await self._http.healthy("/health")
 
@@ -125,7 +132,7 @@ class VllmEngine:
         except Refusal as refusal:
             if refusal.status in NOT_OFFERED:
                 return False
-            raise self._fault(refusal) from refusal
+            raise blamed(self._http.label, refusal) from refusal
         return True
 
     def _wire(self, request: Request) -> ModuleType:
@@ -149,7 +156,7 @@ class VllmEngine:
             answer = await self._http.get("/v1/models")
             models = msgspec.json.decode(answer, type=_Models).data
         except Refusal as refusal:
-            raise self._fault(refusal) from refusal
+            raise blamed(self._http.label, refusal) from refusal
         except msgspec.DecodeError as error:
             raise EngineError(f"{self._http.label} does not list its models as vLLM does: {error}") from error
         for model in models:
@@ -161,20 +168,8 @@ class VllmEngine:
     def _blame(self, refusal: Refusal, request: Request) -> StenographError:
         """Whose fault a refused generation is. A prompt that fills the context exactly is refused in other words."""
         if refusal.status not in (400, 413, 422):
-            return self._fault(refusal)
+            return blamed(self._http.label, refusal)
         full = self._model.max_model_len is not None and len(request.prompt) >= self._model.max_model_len
         if full or any(words in refusal.words for words in OVERFLOW):
             return ContextLengthExceeded(refusal.words, param="messages")
         return CallerError(refusal.words, param=refusal.param and refusal.param.removeprefix("body."))
-
-    def _fault(self, refusal: Refusal) -> StenographError:
-        said = f"{self._http.label} answers {refusal}"
-        match refusal.status:
-            case 429:
-                return Overloaded(said, retry_after=refusal.retry_after)
-            case 503:
-                return EngineUnavailable(said)
-            case 408 | 504:
-                return EngineTimeout(said)
-            case _:
-                return EngineError(said)

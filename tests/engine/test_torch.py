@@ -1,0 +1,194 @@
+"""A transformers model in this process: a small one, with random weights, in full precision and in half."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+import pytest
+
+from stenograph.core import Delta, Finish, Request, VersionRun
+from stenograph.errors import ContextLengthExceeded, EngineError
+from tests.engine.streams import END, finish, ids, logprobs, proven, request, small_tokenizer
+
+MISSING = [name for name in ("torch", "transformers") if find_spec(name) is None]
+pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.join(MISSING)}")
+
+SMALL = small_tokenizer()
+CLOSE = SMALL.added[END]
+CONTEXT = 128
+GREEDY: dict[str, Any] = {"temperature": 0.0, "ignore_eos": True}
+
+
+def model(dtype: str = "float32", seed: int = 0) -> Any:
+    import torch
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    torch.manual_seed(seed)
+    config = LlamaConfig(
+        vocab_size=SMALL.vocab_size,
+        hidden_size=32,
+        intermediate_size=64,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        max_position_embeddings=CONTEXT,
+        initializer_range=0.4,
+        eos_token_id=CLOSE,
+        bos_token_id=None,
+        pad_token_id=None,
+    )
+    return LlamaForCausalLM(config).to(getattr(torch, dtype))
+
+
+def made(dtype: str = "float32") -> Any:
+    from stenograph.engine.torch import TorchEngine
+
+    return TorchEngine(model(dtype), SMALL, called="random", version="1")
+
+
+@pytest.fixture
+async def engine() -> AsyncIterator[Any]:
+    one = made()
+    await one.start()
+    yield one
+    await one.close()
+
+
+async def said(engine: Any, asked: Request) -> list[Delta]:
+    return await proven(engine.generate(asked), asked, SMALL.vocab_size)
+
+
+async def test_it_says_what_it_is(engine: Any) -> None:
+    info = await engine.start()
+    assert (info.kind, info.logprob_kind, info.max_model_len) == ("torch", "raw", CONTEXT)
+    assert info.vocab_size == SMALL.vocab_size
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [("float32", 1e-3), ("bfloat16", 0.05)])
+async def test_what_was_sampled_in_a_crowd_scores_the_same_alone(dtype: str, tolerance: float) -> None:
+    """Prompts of all lengths, coming in while others are under way: padding and joining change nothing."""
+    engine = made(dtype)
+    await engine.start()
+
+    async def one(place: int) -> tuple[Request, list[Delta]]:
+        await asyncio.sleep(place * 0.003)
+        asked = request(range(3, 5 + 3 * place), n=1 + place % 3, id=f"r{place}", max_tokens=5 + 4 * place, top=2)
+        return asked, await said(engine, asked)
+
+    for asked, deltas in await asyncio.gather(*(one(place) for place in range(8))):
+        for choice in range(asked.n):
+            sampled = np.array(ids(deltas, choice), np.int32)
+            scored = await engine.score(np.concatenate([asked.prompt, sampled]), 2)
+            again = [score.logprob for score in scored[len(asked.prompt) :]]
+            assert np.abs(np.array(again) - logprobs(deltas, choice)).mean() < tolerance
+            assert len(scored) == len(asked.prompt) + len(sampled)
+    await engine.close()
+
+
+async def test_scores_in_pieces_are_scores_at_once(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from stenograph.engine import torch as module
+
+    whole = await engine.score(np.arange(100, dtype=np.int32), 3)
+    monkeypatch.setattr(module, "SCORED_AT_ONCE", 7)
+    pieces = await engine.score(np.arange(100, dtype=np.int32), 3)
+    assert whole[0] is pieces[0] is None
+    assert [one.logprob for one in pieces[1:]] == pytest.approx([one.logprob for one in whole[1:]], abs=1e-4)
+    assert [one.top[0].token_id for one in pieces[1:]] == [one.top[0].token_id for one in whole[1:]]
+
+
+async def test_greedy_is_what_transformers_generates(engine: Any) -> None:
+    import torch
+
+    deltas = await said(engine, request(range(3, 20), max_tokens=20, **GREEDY))
+    prompt = torch.arange(3, 20)[None]
+    reference = model().generate(prompt, max_new_tokens=20, do_sample=False, eos_token_id=-1, pad_token_id=0)
+    assert ids(deltas) == reference[0, 17:].tolist()
+
+
+async def test_length_stop_id_stop_string_and_the_models_own_end(engine: Any) -> None:
+    sampled = ids(await said(engine, request(max_tokens=9, **GREEDY)))
+    assert len(sampled) == 9
+    stopped = await said(engine, request(max_tokens=9, stop_token_ids=(sampled[4],), **GREEDY))
+    count = sampled.index(sampled[4]) + 1
+    assert (ids(stopped), finish(stopped)) == (sampled[:count], Finish("stop", sampled[4]))
+    text = SMALL.encode("and")
+    spoken = await said(
+        engine, request(max_tokens=9, stop=("and",), logit_bias=dict.fromkeys(text, 100.0), min_tokens=0)
+    )
+    assert finish(spoken) in (Finish("stop", "and"), Finish("length"))
+    ended = await said(engine, request(max_tokens=9, logit_bias={CLOSE: 100.0}))
+    assert (ids(ended), finish(ended)) == ([CLOSE], Finish("stop", None))
+    longer = await said(engine, request(max_tokens=9, min_tokens=3, logit_bias={CLOSE: 50.0}))
+    assert len(ids(longer)) == 4
+
+
+async def test_the_context_is_a_length(engine: Any) -> None:
+    deltas = await said(engine, request(range(100), max_tokens=999, ignore_eos=True))
+    assert (len(ids(deltas)), finish(deltas)) == (CONTEXT - 100, Finish("length"))
+    with pytest.raises(ContextLengthExceeded):
+        await said(engine, request([5] * CONTEXT))
+
+
+@pytest.mark.parametrize("asked", [{"top_k": 1}, {"top_p": 1e-6}, {"min_p": 1.0}])
+async def test_truncation_leaves_the_best(engine: Any, asked: dict[str, Any]) -> None:
+    best = ids(await said(engine, request(max_tokens=9, **GREEDY)))
+    assert ids(await said(engine, request(max_tokens=9, ignore_eos=True, temperature=2.0, **asked))) == best
+
+
+async def test_choices_of_one_seed_differ_and_can_be_had_again(engine: Any) -> None:
+    asked = request(n=3, seed=5, max_tokens=12, ignore_eos=True)
+    first, again = await said(engine, asked), await said(engine, asked)
+    choices = [ids(first, choice) for choice in range(3)]
+    assert len({tuple(choice) for choice in choices}) == 3
+    assert choices == [ids(again, choice) for choice in range(3)]
+
+
+async def test_weights_change_between_two_tokens_of_a_reply(engine: Any) -> None:
+    """Before: what the old model says. From then on what the new one says of the whole path, nothing left over."""
+    asked = request(range(3, 20), max_tokens=40, **GREEDY)
+    deltas: list[Delta] = []
+    async with aclosing(engine.generate(asked)) as arriving:
+        deltas += [await anext(arriving) for _ in range(5)]
+        assert await engine.hold()
+        assert await engine.held()
+        await engine.replace(model(seed=1).state_dict(), version="2")
+        await engine.release()
+        deltas += [one async for one in arriving]
+    versions = [delta.versions for delta in deltas]
+    changed = versions.index((VersionRun("2", 1),))
+    assert versions == [(VersionRun("1", 1),)] * changed + [(VersionRun("2", 1),)] * (40 - changed)
+    assert 5 <= changed < 40
+    start = len(asked.prompt) + changed
+    scored = await engine.score(np.concatenate([asked.prompt, np.array(ids(deltas), np.int32)]), 0)
+    assert [one.logprob for one in scored[start:]] == pytest.approx(logprobs(deltas)[changed:], abs=1e-3)
+
+
+async def test_held_nothing_is_sampled(engine: Any) -> None:
+    async with aclosing(engine.generate(request(max_tokens=40, ignore_eos=True))) as arriving:
+        await anext(arriving)
+        await engine.hold()
+        rows = [len(row.ids) for row in engine._replies]
+        await asyncio.sleep(0.05)
+        assert [len(row.ids) for row in engine._replies] == rows
+        await engine.release()
+        assert len([one async for one in arriving]) == 39
+
+
+async def test_closing_early_frees_its_place(engine: Any) -> None:
+    async with aclosing(engine.generate(request(n=2, max_tokens=100, ignore_eos=True))) as arriving:
+        await anext(arriving)
+    assert not engine._replies
+    assert len(ids(await said(engine, request(max_tokens=4, ignore_eos=True)))) == 4
+
+
+async def test_a_step_that_fails_fails_its_replies_alone(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as broken:
+        broken.setattr(engine._model, "forward", None)
+        with pytest.raises(EngineError, match="torch-0 failed"):
+            await said(engine, request())
+    assert ids(await said(engine, request(max_tokens=2)))
