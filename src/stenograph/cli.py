@@ -47,6 +47,10 @@ def _run(parsed: argparse.Namespace) -> int:
         from stenograph.commands import report
 
         return report.run(options)
+    if parsed.command == "verify":
+        from stenograph.commands import verify
+
+        return verify.run(options)
     if parsed.command == "probe":
         from stenograph.commands import probe
 
@@ -74,6 +78,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _serve(commands)
     _export(commands)
+    _verify(commands)
     _probe(commands)
     _report(commands)
     _demo(commands)
@@ -136,6 +141,21 @@ def _export(commands: Commands) -> None:
         help="train a turn that several branches share in one of them, or in each (default: once)")  # fmt: skip
     export.add_argument("--exclude", action="append", metavar="RULE",
         help="leave out: side-calls, max-tokens=N, fork=REASON, truncated, role=ROLE; may be repeated")  # fmt: skip
+
+
+def _verify(commands: Commands) -> None:
+    verify = commands.add_parser(
+        "verify",
+        help="score a store's samples again, and compare",
+        description="Asks an engine how likely what was sampled is, and compares that with what was recorded. Exits "
+        "with 1 where a span differs by more than the tolerance, or nothing could be compared.",
+    )
+    _store_and_sessions(verify)
+    verify.add_argument("--engine", required=True, metavar="KIND=WHERE", help="vllm=URL, sglang=URL, torch=FOLDER")
+    verify.add_argument("--tolerance", type=float, default=0.05, metavar="NATS",
+        help="mean absolute difference of a span's logprobs (default: 0.05)")  # fmt: skip
+    verify.add_argument("--weights", metavar="VERSION", help="which the engine has, where it does not say so itself")
+    verify.add_argument("--tokenizer", metavar="DIR_OR_NAME", help="to show tokens (default: what the engine says)")
 
 
 def _probe(commands: Commands) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import secrets
 import string
 import time
@@ -91,6 +92,22 @@ async def _pooled(settings: Settings, log: Path | None, own: Engine | None) -> t
         raise
     pool.tokenizer = known[1]
     return pool, info, known
+
+
+async def connected(spec: EngineSpec, tokenizer: str | None) -> tuple[Engine, EngineInfo, Tokenizer | None]:
+    """One engine by itself, and a tokenizer to show its tokens with, where one can be found."""
+    needed = spec.kind in NEED_TOKENIZER
+    loaded = await asyncio.to_thread(_loaded, tokenizer or _brought_by(spec)) if needed else None
+    engine = _engine(spec, 0, loaded, None)
+    try:
+        info = await engine.start()
+    except BaseException:
+        await engine.close()
+        raise
+    if loaded is None:
+        with contextlib.suppress(ConfigError):
+            loaded = await asyncio.to_thread(_loaded, tokenizer or info.model)
+    return engine, info, loaded[1] if loaded else None
 
 
 def _engine(spec: EngineSpec, place: int, loaded: Loaded | None, log: Path | None) -> Engine:
