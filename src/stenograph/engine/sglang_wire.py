@@ -91,8 +91,9 @@ class _Version(msgspec.Struct):
 
 
 class _Meta(msgspec.Struct):
-    prompt_tokens: int
     completion_tokens: int
+    prompt_tokens: int | None = None
+    """Missing where a request is aborted in SGLang's queue."""
     finish_reason: _Finish | None = None
     cached_tokens: int | None = None
     output_token_logprobs: list[list[JSON]] = []
@@ -159,7 +160,8 @@ class Reader:
             raise EvidenceError(f"{self._label} answered without its `meta_info`")
         if meta.finish_reason and meta.finish_reason.type == "abort" and meta.finish_reason.status_code:
             raise ErrorBody(meta.finish_reason.message).refusal(meta.finish_reason.status_code)
-        if meta.prompt_tokens != len(self._request.prompt):
+        aborted = meta.finish_reason is not None and meta.finish_reason.type == "abort"
+        if meta.prompt_tokens != len(self._request.prompt) and not (aborted and meta.prompt_tokens is None):
             raise EvidenceError(
                 f"{self._label} read {meta.prompt_tokens} tokens of a prompt of {len(self._request.prompt)}"
             )
