@@ -77,7 +77,7 @@ async def interrupted(kind: str, url: str, change: Callable[[Gateway], Awaitable
         session = gateway.session()
         talk = Talk(gateway, session)
         listening = asyncio.create_task(talk.listen())
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(120):
             await talk.some.wait()
             after = await change(gateway)
             await listening
