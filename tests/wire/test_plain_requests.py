@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from stenograph.core import Ask, Text, Tokens
+from stenograph.core import Ask, Guide, Text, Tokens
 from stenograph.errors import CallerError
 from stenograph.wire import completions, generate
 
@@ -108,6 +108,12 @@ def test_parameters_of_text_are_no_matter_where_there_is_none() -> None:
     assert generated(of_text).notes == ()
     with pytest.raises(CallerError):
         completion(skip_special_tokens=False)
+
+
+def test_a_reply_of_a_wanted_form() -> None:
+    wanted = Guide("regex", "[ab]+")
+    assert generated({"structured_outputs": {"regex": "[ab]+"}}).sampling.guide == wanted
+    assert completion(structured_outputs={"regex": "[ab]+"}).sampling.guide == wanted
 
 
 def test_sampling_params_may_be_left_out() -> None:
