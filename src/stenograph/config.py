@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 import msgspec
 from msgspec import Meta
 
+from stenograph.core import ID, IDS
 from stenograph.errors import ConfigError
 
 KINDS: tuple[str, ...] = ("vllm", "sglang", "llamacpp", "local", "torch", "scripted")
@@ -15,6 +16,9 @@ KINDS: tuple[str, ...] = ("vllm", "sglang", "llamacpp", "local", "torch", "scrip
 LISTS = ("engine", "model-alias")
 MAX_BODY_BYTES = 64 << 20
 JSON: TypeAlias = Any
+Text: TypeAlias = Annotated[str, Meta(min_length=1)]
+"""Not empty: `--admin-key "$KEY"` with no KEY set must not open the door, nor `--host ""` every interface."""
+Seconds: TypeAlias = Annotated[float, Meta(ge=0, le=1e6)]
 
 
 class EngineSpec(msgspec.Struct, frozen=True):
@@ -28,33 +32,33 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
 
     engine: tuple[str, ...] = ()
     """`KIND=WHERE`, one or more."""
-    model: str | None = None
+    model: Text | None = None
     """The name by which agents ask for it. None: what the engine says."""
-    model_alias: tuple[str, ...] = ()
-    tokenizer: str | None = None
+    model_alias: tuple[Text, ...] = ()
+    tokenizer: Text | None = None
     """A folder or a hub name. None: what the engine says or brings."""
-    host: str = "127.0.0.1"
+    host: Text = "127.0.0.1"
     port: Annotated[int, Meta(ge=0, le=65535)] = 9000
     """0: a free one."""
-    store: str = "stenograph-store"
+    store: Text = "stenograph-store"
     """A folder for the SQLite file; `:memory:` keeps nothing."""
     history: Literal["template", "verbatim"] = "template"
     reasoning: Literal["restore", "strict"] = "restore"
     tool_parser: str = "auto"
     reasoning_parser: str = "auto"
-    chat_template: str | None = None
+    chat_template: Text | None = None
     """A Jinja file, in place of the tokenizer's own template."""
     chat_template_kwargs: dict[str, JSON] = {}
     """Arguments for the template of every call; a call's own win."""
     in_flight: Annotated[int, Meta(ge=1)] = 256
     """Choices that one engine samples at once; more wait, sessions in turn."""
-    default_session: str | None = None
-    grace: Annotated[float, Meta(ge=0)] = 5.0
+    default_session: Annotated[str, Meta(pattern=ID)] | None = None
+    grace: Seconds = 5.0
     """Seconds that a call goes on after its caller went away."""
-    heartbeat: Annotated[float, Meta(ge=0)] = 0.0
+    heartbeat: Seconds = 0.0
     """Seconds of silence after which a JSON answer that is under way gets white space in front; 0: never. For tunnels
     that cut idle connections."""
-    admin_key: str | None = None
+    admin_key: Text | None = None
     max_body_bytes: Annotated[int, Meta(ge=1)] = MAX_BODY_BYTES
 
     def engines(self) -> tuple[EngineSpec, ...]:
@@ -62,8 +66,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
 
 
 def engine_spec(text: str) -> EngineSpec:
-    kind, equals, where = text.partition("=")
-    if kind not in KINDS or not (equals or kind == "scripted"):
+    kind, _, where = text.partition("=")
+    if kind not in KINDS or not (where or kind == "scripted"):
         raise ConfigError(f"--engine {text}: expected KIND=WHERE, KIND one of {', '.join(KINDS)}")
     return EngineSpec(kind, where)
 
@@ -74,7 +78,7 @@ def from_file(path: Path) -> dict[str, JSON]:
         values: dict[str, JSON] = msgspec.toml.decode(path.read_bytes())
     except OSError as error:
         raise ConfigError(f"--config {path}: {error.strerror}") from error
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"--config {path}: {error}") from error
     keys = {key.replace("_", "-"): value for key, value in values.items()}
     return {key: [value] if key in LISTS and isinstance(value, str) else value for key, value in keys.items()}
@@ -85,6 +89,8 @@ def settings(values: dict[str, JSON]) -> Settings:
         made = msgspec.convert(values, Settings)
     except msgspec.ValidationError as error:
         problem, _, place = str(error).partition(" - at `$.")
-        raise ConfigError(f"--{place.rstrip('`')}: {problem}" if place else f"configuration: {problem}") from error
+        problem = problem.replace("Object contains unknown field", "there is no setting")
+        problem = IDS if " matching regex " in problem else problem
+        raise ConfigError(f"--{place.rstrip('`')}: {problem}" if place else problem) from error
     made.engines()
     return made

@@ -84,6 +84,10 @@ class Tokens(Value, tag="tokens"):
     ids: Ids
 
 
+ID = r"^(?!\.{1,2}$)[A-Za-z0-9._:-]{1,128}$(?!\n)"
+"""Of sessions, groups and turns: it stands in paths, so `.` and `..`, which clients resolve away, are none."""
+IDS = "expected 1 to 128 characters of A-Z a-z 0-9 . _ : - (and neither . nor ..)"
+
 PROMPT_ROLE = "prompt"
 """Of the message by which the record holds what was new in a `Text` or in `Tokens`. No caller can send that role."""
 

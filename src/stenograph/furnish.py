@@ -217,9 +217,11 @@ def _parsers(settings: Settings) -> Parsers:
 def _template_sources(settings: Settings, files: ModelFiles) -> tuple[str, str | None]:
     if settings.chat_template is not None:
         try:
-            return Path(settings.chat_template).read_text(), None
+            return Path(settings.chat_template).read_text(encoding="utf-8"), None
         except OSError as error:
             raise ConfigError(f"--chat-template {settings.chat_template}: {error.strerror}") from error
+        except UnicodeDecodeError as error:
+            raise ConfigError(f"--chat-template {settings.chat_template}: it is not UTF-8") from error
     if files.chat_template is None:
         raise ConfigError(f"{files.name} brings no chat template: give one with --chat-template FILE")
     return files.chat_template, files.tool_chat_template

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import logging
 import signal
 import socket
@@ -12,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import uvicorn
 import uvloop
 
@@ -42,8 +42,8 @@ def _settings(options: dict[str, Any]) -> Settings:
 
 def _object(text: str) -> Any:
     try:
-        value = json.loads(text)
-    except ValueError as error:
+        value = msgspec.json.decode(text)
+    except (ValueError, RecursionError) as error:
         raise ConfigError(f"--chat-template-kwargs: not JSON: {error}") from error
     return value
 
@@ -51,12 +51,12 @@ def _object(text: str) -> Any:
 async def _serve(chosen: Settings) -> None:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
-    listening = _bound(chosen.host, chosen.port)
     given = {name: getattr(chosen, name) for name in chosen.__struct_fields__}
-    async with Gateway(**given) as gateway:
-        host, port = listening.getsockname()[:2]
-        server = _Server(gateway, f"http://{f'[{host}]' if ':' in host else host}:{port}")
-        await server.serve(sockets=[listening])
+    with _bound(chosen.host, chosen.port) as listening:
+        async with Gateway(**given) as gateway:
+            host, port = listening.getsockname()[:2]
+            server = _Server(gateway, f"http://{f'[{host}]' if ':' in host else host}:{port}")
+            await server.serve(sockets=[listening])
 
 
 def _bound(host: str, port: int) -> socket.socket:

@@ -13,16 +13,15 @@ from typing import Annotated, TypeAlias, TypeVar
 
 import msgspec
 
-from stenograph.core import JSON
+from stenograph.core import ID, IDS, JSON
 from stenograph.errors import CallerError
 
 T = TypeVar("T")
 Fields: TypeAlias = Mapping[str, msgspec.Raw]
 """A body's top level, names to bytes that nobody has read yet."""
 
-Id: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"^(?!\.{1,2}$)[A-Za-z0-9._:-]{1,128}$(?!\n)")]
-"""Of sessions, groups and turns: it stands in paths, so `.` and `..`, which clients resolve away, are none."""
-_ID_IN_WORDS = "expected 1 to 128 characters of A-Z a-z 0-9 . _ : - (and neither . nor ..)"
+Id: TypeAlias = Annotated[str, msgspec.Meta(pattern=ID)]
+"""Of sessions, groups and turns."""
 
 _FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _PLACE = re.compile(r" - at (?P<key>`key` in )?`\$(?P<path>.*)`$", re.DOTALL)
@@ -105,7 +104,7 @@ def _mistake(words: str, field: str) -> CallerError:
 
 def _sentence(words: str) -> str:
     if " matching regex " in words:  # there is one pattern, that of ids
-        return _ID_IN_WORDS
+        return IDS
     words = words.replace("Invalid enum value", "there is no such choice as")
     words = _TYPES.sub(_for_people, words)
     return words[:1].lower() + words[1:]

@@ -98,7 +98,7 @@ function tokenNodes(sample, start, end) {
   return nodes;
 }
 
-const FOLD_ABOVE = 900, FOLD_HEAD = 250, FOLD_TAIL = 150;
+const FOLD_ABOVE = 240, FOLD_HEAD = 60, FOLD_TAIL = 90;
 
 function tokensBlock(sample, { start, end, span }) {
   const block = make("div", "tokens");
