@@ -21,6 +21,7 @@ REVIEWED = "(listed, reviewed)"
 
 hypothesis.settings.register_profile("moderate", max_examples=50, deadline=None)
 hypothesis.settings.register_profile("ci", max_examples=50, deadline=None, derandomize=True, print_blob=True)
+hypothesis.settings.register_profile("soak", max_examples=2000, deadline=None, print_blob=True)
 hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "moderate")
 
 

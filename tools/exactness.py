@@ -99,10 +99,10 @@ def _reasoning(found: Probe) -> str:
 
 def _tails(renderer: Renderer, found: Probe) -> Iterator[str]:
     for name, steps in TAILS.items():
-        yield certified(renderer, name) if _able(found, steps) else NOTHING
+        yield certified(renderer, name) if able(found, steps) else NOTHING
 
 
-def _able(found: Probe, steps: Sequence[Step]) -> bool:
+def able(found: Probe, steps: Sequence[Step]) -> bool:
     """Does the template write what such a tail answers?"""
     replies = [step for step in steps if isinstance(step, Reply)]
     missing = {take.what for take in found.takes if take.verdict != "written"}
