@@ -145,7 +145,8 @@ def _table(outcomes: Sequence[Outcome]) -> Table:
         title="Milliseconds to the first streamed word, at 50 tokens a second",
         head=("history", "in flight", "direct", "stenograph", "stenograph : direct"),
         rows=tuple(_row(outcome) for outcome in outcomes),
-        note="Of a session's second turn; the median of a round, and its median (least to most) over the repeats.",
+        note="Of a session's second turn; the median of a round, and its median (least to most) over the repeats. "
+        "All that are in flight begin at the same moment, and the two cores are the engine's and the client's as well.",
     )
 
 

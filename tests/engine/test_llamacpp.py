@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 import pytest
 
-from stenograph.core import NEUTRAL, Delta, Finish, Request, TopLogprob
+from stenograph.core import JSON, NEUTRAL, Delta, Finish, Guide, GuideKind, Request, TopLogprob
 from stenograph.engine.http import EventLines, Refusal
-from stenograph.engine.llamacpp import SUPPORTS, body_of, chunk_of, delta_of
-from stenograph.errors import EngineError, EvidenceError
+from stenograph.engine.llamacpp import GUIDES, SUPPORTS, body_of, chunk_of, delta_of
+from stenograph.errors import CallerError, EngineError, EvidenceError
 from tests.engine.streams import finish, ids, logprobs, proven, request, stream
 
 FOLDER = Path(__file__).resolve().parents[1] / "transcripts" / "llamacpp"
@@ -162,3 +162,23 @@ def test_choices_of_one_seed_are_not_alike(seed: int) -> None:
     seeds = [sent(choice, seed=seed)["seed"] for choice in range(3)]
     assert len(set(seeds)) == 3
     assert all(0 <= one < 2**32 - 1 for one in seeds)
+
+
+HELD: list[tuple[Guide, str, JSON]] = [
+    (Guide("json", {"type": "array"}), "json_schema", {"type": "array"}),
+    (Guide("object"), "json_schema", {"type": "object"}),
+    (Guide("choice", ["yes", 'a "no"']), "grammar", r'root ::= "yes" | "a \"no\""'),
+    (Guide("grammar", 'root ::= "a"'), "grammar", 'root ::= "a"'),
+]
+
+
+@pytest.mark.parametrize(("guide", "name", "value"), HELD)
+def test_a_guide_is_sent_in_its_words(guide: Guide, name: str, value: JSON) -> None:
+    assert sent(guide=guide) == sent() | {name: value}
+    assert guide.kind in GUIDES
+
+
+@pytest.mark.parametrize("kind", sorted(set(get_args(GuideKind)) - GUIDES))
+def test_a_guide_that_it_does_not_know_is_refused(kind: GuideKind) -> None:
+    with pytest.raises(CallerError, match=kind):
+        sent(guide=Guide(kind, "x"))

@@ -10,9 +10,9 @@ import msgspec
 import numpy as np
 import pytest
 
-from stenograph.core import Delta, Finish, TopLogprob, VersionRun
+from stenograph.core import JSON, Delta, Finish, Guide, GuideKind, TopLogprob, VersionRun
 from stenograph.engine.http import EventLines, Refusal
-from stenograph.engine.sglang_wire import SUPPORTS, Reader, body_of, scores_of
+from stenograph.engine.sglang_wire import GUIDES, SUPPORTS, Reader, body_of, scores_of
 from stenograph.errors import CallerError, EngineError, EvidenceError
 from tests.engine.streams import finish, ids, logprobs, proven, request, stream
 
@@ -221,3 +221,19 @@ def test_scores_are_aligned() -> None:
 def test_scores_of_something_else_are_refused(sent_ids: list[int], top_k: int) -> None:
     with pytest.raises(EvidenceError):
         scores_of("sglang-0", sent_ids, top_k, msgspec.json.encode(SCORE))
+
+
+HELD: dict[GuideKind, tuple[JSON, str, str]] = {
+    "json": ({"type": "array"}, "json_schema", '{"type":"array"}'),
+    "object": (None, "json_schema", '{"type":"object"}'),
+    "regex": ("a+", "regex", "a+"),
+    "choice": (["yes", "no"], "ebnf", 'root ::= "yes" | "no"'),
+    "grammar": ('root ::= "a"', "ebnf", 'root ::= "a"'),
+    "tag": ({"type": "structural_tag"}, "structural_tag", '{"type":"structural_tag"}'),
+}
+
+
+@pytest.mark.parametrize("kind", sorted(GUIDES))
+def test_a_guide_is_sent_in_its_words(kind: GuideKind) -> None:
+    value, name, text = HELD[kind]
+    assert sent(guide=Guide(kind, value))["sampling_params"] == sent()["sampling_params"] | {name: text}

@@ -10,9 +10,10 @@ import msgspec
 import pytest
 from hypothesis import given
 
-from stenograph.core import NEUTRAL, Delta, Finish, Sampling, TopLogprob
+from stenograph.core import JSON, NEUTRAL, Delta, Finish, Guide, GuideKind, Sampling, TopLogprob
 from stenograph.engine.http import EventLines, Refusal
-from stenograph.engine.vllm_wire import SUPPORTS, Reader, body_of, spelled
+from stenograph.engine.scripted_wire import parse
+from stenograph.engine.vllm_wire import GUIDES, SUPPORTS, Reader, body_of, spelled
 from stenograph.errors import CallerError, EngineError, EvidenceError
 from tests.engine.streams import finish, ids, logprobs, proven, request, stream
 from tests.engine.transcripts import PROMPT, transcript
@@ -164,3 +165,22 @@ def test_what_vllm_would_alter_in_silence_is_refused(changed: dict[str, Any]) ->
     with pytest.raises(CallerError) as caught:
         body_of(asked, "policy", spelled(asked.prompt))
     assert caught.value.param in changed
+
+
+HELD: dict[GuideKind, tuple[JSON, dict[str, JSON]]] = {
+    "json": ({"type": "array"}, {"json": {"type": "array"}}),
+    "object": (None, {"json_object": True}),
+    "regex": ("a+", {"regex": "a+"}),
+    "choice": (["yes", "no"], {"choice": ["yes", "no"]}),
+    "grammar": ('root ::= "a"', {"grammar": 'root ::= "a"'}),
+    "tag": ({"type": "structural_tag"}, {"structural_tag": '{"type":"structural_tag"}'}),
+}
+
+
+@pytest.mark.parametrize("kind", sorted(GUIDES))
+def test_a_guide_is_sent_in_its_words_and_read_back_by_the_scripted_engine(kind: GuideKind) -> None:
+    value, words = HELD[kind]
+    asked = request(guide=Guide(kind, value))
+    body = body_of(asked, "policy", spelled(asked.prompt))
+    assert msgspec.json.decode(body)["structured_outputs"] == words
+    assert parse(body, 1024)[1].sampling.guide == asked.sampling.guide

@@ -15,7 +15,7 @@ from stenograph.core import Delta, EngineInfo, Request
 from stenograph.engine import logprob_kind
 from stenograph.engine.http import Http, Refusal, blamed
 from stenograph.engine.llama_replies import Replies
-from stenograph.engine.llamacpp import MAX_TOP_LOGPROBS, SUPPORTS
+from stenograph.engine.llamacpp import GUIDES, MAX_TOP_LOGPROBS, SUPPORTS
 from stenograph.engine.log import EngineLog
 from stenograph.errors import ConfigError, EngineError, EngineUnavailable
 from stenograph.render.tokenizer import Tokenizer
@@ -85,6 +85,7 @@ class LlamaHttpEngine:
             max_model_len=self._replies.context,
             logprob_kind=await logprob_kind.probe(self._http.label, self.generate),
             supports=SUPPORTS,
+            guides=GUIDES,
             max_top_logprobs=MAX_TOP_LOGPROBS,
             vocab_size=vocab_size,
         )

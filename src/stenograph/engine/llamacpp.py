@@ -15,10 +15,11 @@ from __future__ import annotations
 
 import msgspec
 
-from stenograph.core import JSON, Delta, Finish, Request
+from stenograph.core import JSON, Delta, Finish, Guide, GuideKind, Request
+from stenograph.engine.ebnf import alternatives
 from stenograph.engine.evidence import delta_from
 from stenograph.engine.http import ErrorBody
-from stenograph.errors import EngineError, EvidenceError
+from stenograph.errors import CallerError, EngineError, EvidenceError
 
 SUPPORTS = frozenset(
     {
@@ -27,6 +28,8 @@ SUPPORTS = frozenset(
     }
 )
 """`ignore_eos` as llama.cpp means it: tokens that end a reply are never sampled."""
+GUIDES: frozenset[GuideKind] = frozenset({"json", "object", "choice", "grammar"})
+"""A grammar is compared with the tokens' text, which the embedded server's have none of (`muted.py`): there, none."""
 MAX_TOP_LOGPROBS = 20
 """OpenAI's limit. The server has none, but each costs on every token."""
 SAMPLERS = ("penalties", "temperature", "min_p", "top_k", "top_p")
@@ -63,8 +66,23 @@ def body_of(request: Request, choice: int, context: int) -> bytes:
         "seed": -1 if sampling.seed is None else (sampling.seed + choice) % SEEDS,
         "ignore_eos": sampling.ignore_eos,
         "logit_bias": [[id, bias] for id, bias in sampling.logit_bias.items()],
+        **(_held(sampling.guide) if sampling.guide else {}),
     }
     return msgspec.json.encode(fields)
+
+
+def _held(guide: Guide) -> dict[str, JSON]:
+    match guide.kind:
+        case "json":
+            return {"json_schema": guide.value}
+        case "object":
+            return {"json_schema": {"type": "object"}}
+        case "choice":
+            return {"grammar": alternatives(guide.value)}
+        case "grammar":
+            return {"grammar": guide.value}
+        case kind:
+            raise CallerError(f"llama.cpp holds no reply to a guide of kind {kind}")
 
 
 class Alternative(msgspec.Struct, frozen=True):

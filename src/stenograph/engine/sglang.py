@@ -15,7 +15,7 @@ from stenograph.engine import logprob_kind
 from stenograph.engine.http import Http, Refusal, blamed
 from stenograph.engine.interleave import interleave
 from stenograph.engine.scoring import Scored
-from stenograph.engine.sglang_wire import REPEATED_EVERY, SUPPORTS, Reader, body_of, score_body, scores_of
+from stenograph.engine.sglang_wire import GUIDES, REPEATED_EVERY, SUPPORTS, Reader, body_of, score_body, scores_of
 from stenograph.errors import CallerError, ContextLengthExceeded, EngineError, StenographError
 
 _Told = TypeVar("_Told")
@@ -67,6 +67,7 @@ class SglangEngine:
             max_model_len=self._room(),
             logprob_kind=await logprob_kind.probe(self._http.label, self.generate),
             supports=SUPPORTS | {"seed"} if self._server.enable_deterministic_inference else SUPPORTS,
+            guides=GUIDES,
             max_top_logprobs=MAX_TOP_LOGPROBS,
         )
 

@@ -16,7 +16,8 @@ from itertools import dropwhile
 
 import msgspec
 
-from stenograph.core import JSON, Delta, Finish, Request, VersionRun
+from stenograph.core import JSON, Delta, Finish, Guide, GuideKind, Request, VersionRun
+from stenograph.engine.ebnf import alternatives
 from stenograph.engine.evidence import best_first, delta_from
 from stenograph.engine.http import ErrorBody
 from stenograph.engine.scoring import Scored, scored_from
@@ -28,6 +29,7 @@ SUPPORTS = frozenset(
         *("max_tokens", "min_tokens", "stop", "stop_token_ids", "ignore_eos", "logit_bias"),
     }
 )
+GUIDES: frozenset[GuideKind] = frozenset({"json", "object", "regex", "choice", "grammar", "tag"})
 COOLEST = 1e-6
 """A temperature between 0 and this is taken for 0, silently."""
 UNTOLD = "default"
@@ -63,6 +65,7 @@ def body_of(request: Request, choice: int, rid: str, interval: int) -> bytes:
         "spaces_between_special_tokens": False,
         "no_stop_trim": True,
         "n": 1,
+        **(_held(sampling.guide) if sampling.guide else {}),
     }
     fields: dict[str, JSON] = {
         "rid": rid,
@@ -75,6 +78,22 @@ def body_of(request: Request, choice: int, rid: str, interval: int) -> bytes:
         "return_text_in_logprobs": False,
     }
     return msgspec.json.encode(fields)
+
+
+def _held(guide: Guide) -> dict[str, JSON]:
+    """As texts, all of them."""
+    match guide.kind:
+        case "json" | "object":
+            schema = guide.value if guide.kind == "json" else {"type": "object"}
+            return {"json_schema": msgspec.json.encode(schema).decode()}
+        case "tag":
+            return {"structural_tag": msgspec.json.encode(guide.value).decode()}
+        case "choice":
+            return {"ebnf": alternatives(guide.value)}
+        case "grammar":
+            return {"ebnf": guide.value}
+        case "regex":
+            return {"regex": guide.value}
 
 
 class _Finish(msgspec.Struct):
