@@ -48,7 +48,7 @@ class Wire:
         self.gone = asyncio.Event()
         """The caller closed its connection first."""
         self._talks: list[asyncio.Task[None]] = []
-        self._answer = answer
+        self.answer = answer
         self._hold = hold
 
     async def talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -60,7 +60,7 @@ class Wire:
             length = next((int(line[15:]) for line in head.splitlines() if line.lower().startswith(LENGTH)), 0)
             self.requests.append(head + await reader.readexactly(length))
             self.heard.set()
-            writer.write(self._answer)
+            writer.write(self.answer)
             await writer.drain()
             if self._hold and not await reader.read(1):
                 self.gone.set()
@@ -78,6 +78,38 @@ async def saying(answer: bytes, *, hold: bool = False) -> AsyncIterator[Wire]:
         wire.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
         yield wire
         await wire.silence()
+
+
+class Relay:
+    """Passes everything on, both ways, and keeps what the server said."""
+
+    def __init__(self, port: int) -> None:
+        self.url = ""
+        self.heard = bytearray()
+        self._port = port
+
+    async def talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        upstream, onward = await asyncio.open_connection("127.0.0.1", self._port)
+        there = asyncio.create_task(_pass_on(reader, onward, bytearray()))
+        await _pass_on(upstream, writer, self.heard)
+        await there
+
+
+async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, kept: bytearray) -> None:
+    with suppress(ConnectionError):
+        while some := await reader.read(1 << 16):
+            kept += some
+            writer.write(some)
+            await writer.drain()
+    writer.close()
+
+
+@asynccontextmanager
+async def relaying(url: str) -> AsyncIterator[Relay]:
+    relay = Relay(int(url.rpartition(":")[2]))
+    async with await asyncio.start_server(relay.talk, "127.0.0.1", 0) as server:
+        relay.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        yield relay
 
 
 def chunked(*pieces: bytes) -> bytes:

@@ -24,7 +24,7 @@ from stenograph.engine.vllm import VllmEngine
 from stenograph.errors import CallerError, ContextLengthExceeded, EngineError, EngineTimeout, EngineUnavailable
 from tests.engine.fakes import FakeIncremental, FakeLlama, FakeSglang
 from tests.engine.mine import Mine
-from tests.engine.servers import listening, plain, saying
+from tests.engine.servers import listening, plain, relaying, saying
 from tests.engine.streams import END, finish, ids, logprobs, proven, request, small_tokenizer
 
 SMALL = small_tokenizer()
@@ -252,13 +252,38 @@ async def test_a_foreign_id_never_leaves(adapter: Adapter) -> None:
     assert not engine.calls
 
 
+def redirected(over: Any, url: str) -> None:
+    """To another server, which has only this one answer."""
+    over._http.root = url
+
+
+async def test_lost_at_any_byte_it_is_an_answer_or_an_error(over_http: Adapter) -> None:
+    """Never half of one: the bytes of a whole answer, cut at each."""
+    engine = ScriptedEngine(Script(replies=((5, 6),), eos=CLOSE), SMALL)
+    asked = request(max_tokens=2)
+    async with started(over_http, engine) as over, saying(b"") as wire:
+        async with relaying(over._http.root) as relay:  # type: ignore[attr-defined]
+            redirected(over, relay.url)
+            whole = told(await said(over, asked), 1)
+        assert whole[0][0] == [5, 6]
+        sent = bytes(relay.heard)
+        redirected(over, wire.url)
+        for cut in range(len(sent) + 1):
+            wire.answer = sent[:cut]
+            try:
+                answer = told(await said(over, asked), 1)
+            except EngineError:
+                assert cut < len(sent)
+            else:
+                assert cut > sent.rindex(b"6")
+                assert answer == whole
+
+
 @pytest.mark.parametrize(
     "status", ["400 Bad", "401 No", "404 None", "422 Odd", "429 Full", "500 Oh", "502 Bad", "503 No"]
 )
 async def test_every_status_is_translated(over_http: Adapter, status: str) -> None:
     async with started(over_http, ScriptedEngine(Script(eos=CLOSE), SMALL)) as over, saying(plain(status, b"")) as wire:
-        over._http.root = wire.url  # type: ignore[attr-defined]
-        if getattr(over, "_replies", None):
-            over._replies.http.root = wire.url  # type: ignore[attr-defined]
+        redirected(over, wire.url)
         with pytest.raises(CallerError if status[:3] in ("400", "422", "429") else EngineError):
             await said(over, request())
