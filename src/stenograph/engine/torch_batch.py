@@ -6,7 +6,8 @@ laid beside those of the rows that are there.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -101,14 +102,15 @@ class Batch:
 
     def _read(self, ids: Tensor, mask: Tensor, cache: Any) -> Tensor:
         positions = (mask.cumsum(-1) - 1).clamp(min=0)[:, -ids.shape[1] :]
-        read = self._model(
-            input_ids=ids,
-            attention_mask=mask,
-            position_ids=positions,
-            past_key_values=cache,
-            use_cache=True,
-            logits_to_keep=1,
-        )
+        with exact_head(self._model):
+            read = self._model(
+                input_ids=ids,
+                attention_mask=mask,
+                position_ids=positions,
+                past_key_values=cache,
+                use_cache=True,
+                logits_to_keep=1,
+            )
         return read.logits[:, -1].float().cpu()
 
     def _drawn(self, rows: Sequence[Row], logits: Tensor) -> list[Token]:
@@ -120,6 +122,27 @@ class Batch:
             row.ids.append(id)
             tokens.append(Token(row, id, min(float(odds[id]), 0.0), best(odds, row.request.top_logprobs)))
         return tokens
+
+
+@contextmanager
+def exact_head(model: Any) -> Iterator[None]:
+    """Logits in full precision, whatever the model's: bfloat16 rounds a logit of 15 to the next sixteenth, and two
+    reads of one sequence differed by 0.055 on average, in place of 0.034. What a family does to its logits behind the
+    head stays as it is."""
+
+    def again(head: Any, inputs: tuple[Tensor, ...], rounded: Tensor) -> Tensor:
+        bias = None if head.bias is None else head.bias.float()
+        return functional.linear(inputs[0].float(), head.weight.float(), bias)
+
+    head = model.get_output_embeddings()
+    if head is None or head.weight.dtype == torch.float32:
+        yield
+        return
+    hook = head.register_forward_hook(again)
+    try:
+        yield
+    finally:
+        hook.remove()
 
 
 def _beside(mask: Tensor, cache: Any, more_mask: Tensor, more: Any) -> tuple[Tensor, Any]:

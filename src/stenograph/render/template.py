@@ -108,13 +108,6 @@ class Template:
             raise TemplateRefused(f"the chat template cannot render this conversation: {detail}") from error
 
 
-REFUSALS = (
-    *(jinja2.TemplateError, TypeError, ValueError, KeyError, AttributeError, IndexError),
-    *(ArithmeticError, RecursionError),
-)
-"""What a template may run into that did not expect such a conversation."""
-
-
 class Style(Value):
     """How a template wants to be shown a message."""
 
