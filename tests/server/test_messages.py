@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -232,7 +233,7 @@ async def test_silence_is_filled_with_pings(small: Model, monkeypatch: pytest.Mo
         stage.shaky.open.clear()
         heard = b""
         body = {"model": "m", "max_tokens": 5, "stream": True, "messages": HELLO}
-        async with stage.http.stream("POST", "/s/run/v1/messages", json=body) as answer:
+        async with asyncio.timeout(10), stage.http.stream("POST", "/s/run/v1/messages", json=body) as answer:
             async for piece in answer.aiter_bytes():
                 heard += piece
                 if heard.endswith(b": keep-alive\n\n"):
