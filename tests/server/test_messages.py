@@ -159,6 +159,18 @@ async def test_the_sdks_own_tool_loop(thinker: Model) -> None:
         assert "no window in Rome" in str(told[1])
 
 
+@pytest.mark.parametrize("choice", [{"type": "any"}, {"type": "tool", "name": "look"}])
+async def test_a_tool_that_is_demanded_is_called(thinker: Model, choice: JSON) -> None:
+    async with staged(thinker) as (stage, client):
+        asked: dict[str, Any] = {"model": "any", "max_tokens": 200, "messages": HELLO, "tools": [LOOK]}
+        wanted = {**choice, "disable_parallel_tool_use": True}
+        answer: Message = await client.messages.create(**asked, tool_choice=wanted)
+        (called,) = [block for block in answer.content if block.type == "tool_use"]
+        assert (called.name, answer.stop_reason) == ("look", "tool_use")
+        (call,) = (await check_session(stage, "run")).calls
+        assert call.constrained
+
+
 # ---------------------------------------------------------------------------------------------------- beside an answer
 
 

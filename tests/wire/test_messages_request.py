@@ -67,6 +67,8 @@ def details(**fields: JSON) -> list[str]:
         ({"tools": [{"input_schema": {}}]}, "tools[0].name"),
         ({"tools": [{"name": "look"}]}, "tools[0].input_schema"),
         ({"n": 2}, "n"),
+        ({"tool_choice": {"type": "any"}}, "tool_choice"),
+        ({"tools": [TOOL], "tool_choice": {"type": "tool", "name": "listen"}}, "tool_choice.name"),
         ({"stop": ["a"], "stop_sequences": ["b"]}, "stop"),
         ({"top_p": 0}, "top_p"),
         ({"thinking": {"type": "perhaps"}}, "thinking.type"),
@@ -162,7 +164,19 @@ def test_a_schema_for_the_answer_is_a_guide() -> None:
     form: JSON = {"type": "json_schema", "schema": {"type": "object"}}
     for fields in ({"output_config": {"format": form}}, {"output_format": form}):
         asked = ask(**fields)
-        assert (asked.sampling.guide, asked.given) == (Guide("json", {"type": "object"}), frozenset({"guide"}))
+        assert (asked.sampling.guide, asked.guide_field.split(".")[0]) == (Guide("json", {"type": "object"}), *fields)
+
+
+def test_tools_may_be_demanded() -> None:
+    def chosen(**choice: JSON) -> tuple[str, str | None, bool]:
+        asked = ask(tools=[TOOL], tool_choice=choice)
+        return asked.tool_choice, asked.tool, asked.single_call
+
+    assert chosen(type="auto") == ("auto", None, False)
+    assert chosen(type="none") == ("none", None, False)
+    assert chosen(type="any") == ("required", None, False)
+    assert chosen(type="tool", name="look", disable_parallel_tool_use=True) == ("required", "look", True)
+    assert chosen(type="auto", disable_parallel_tool_use=True) == ("auto", None, True)
 
 
 def test_labels_are_kept_and_what_is_anthropics_own_is_noted() -> None:
