@@ -60,7 +60,7 @@ def details(**fields: JSON) -> list[str]:
         (spoken({"type": "tool_use", "id": "a", "input": {}}), "messages[1].content[0].name"),
         (spoken({"type": "server_tool_use", "id": "a", "name": "web_search"}), "messages[1].content[0].type"),
         (
-            spoken({"type": "thinking", "thinking": "", "signature": "stenograph/text/%%%"}),
+            spoken({"type": "thinking", "thinking": "", "signature": "stenograph/text/t.0/%%%"}),
             "messages[1].content[0].signature",
         ),
         ({"system": [{"type": "image"}]}, "system[0].type"),
@@ -131,12 +131,13 @@ def test_instructions_stand_first_and_where_they_come_later() -> None:
 def test_thinking_that_cannot_be_read_is_noted_and_what_is_ours_comes_back() -> None:
     theirs, ours, hidden = (
         {"type": "thinking", "thinking": "", "signature": signature}
-        for signature in ("EqoBCkgIARAB", "stenograph/shown/00", "stenograph/text/aG0=")
+        for signature in ("EqoBCkgIARAB", "stenograph/shown/t.0", "stenograph/text/t.1/aG0=")
     )
     assert conversation(**spoken(theirs, ours)).messages[1].reasoning is None
     assert details(**spoken(theirs)) == ["messages.thinking"]
     assert details(**spoken(ours, hidden)) == []
     assert conversation(**spoken(ours, hidden)).messages[1].reasoning == "hm"
+    assert ask(**spoken(theirs, ours, hidden)).named == {"t.0", "t.1"}
     unsigned = {"type": "thinking", "thinking": "so"}
     assert conversation(**spoken(unsigned, hidden)).messages[1].reasoning == "sohm"
 

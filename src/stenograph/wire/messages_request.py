@@ -77,6 +77,7 @@ def ask(request: MessagesRequest, fields: body.Fields) -> Ask:
         protocol="messages",
         model=request.model,
         prompt=prompt,
+        named=messages_history.named(request.messages),
         sampling=Sampling(**given, guide=guide),
         given=frozenset(given),
         tool_choice=choice,
