@@ -211,6 +211,10 @@ async def test_it_says_no_in_anthropics_own_form(small: Model) -> None:
         long = "word " * 9000
         with pytest.raises(anthropic.BadRequestError, match="prompt is too long"):
             await client.messages.create(model="m", max_tokens=5, messages=[{"role": "user", "content": long}])
+        with pytest.raises(anthropic.BadRequestError, match="role system is not supported"):
+            await client.messages.create(
+                model="m", max_tokens=5, messages=[{"role": "user", "content": models.REFUSED}]
+            )
         assert not stage.tree("run").turns
 
 
