@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -158,6 +159,18 @@ async def test_the_sdks_own_tool_loop(thinker: Model) -> None:
         assert "no window in Rome" in str(told[1])
 
 
+@pytest.mark.parametrize("choice", [{"type": "any"}, {"type": "tool", "name": "look"}])
+async def test_a_tool_that_is_demanded_is_called(thinker: Model, choice: JSON) -> None:
+    async with staged(thinker) as (stage, client):
+        asked: dict[str, Any] = {"model": "any", "max_tokens": 200, "messages": HELLO, "tools": [LOOK]}
+        asked["tool_choice"] = {**choice, "disable_parallel_tool_use": True}
+        answer: Message = await client.messages.create(**asked)
+        (called,) = [block for block in answer.content if block.type == "tool_use"]
+        assert (called.name, answer.stop_reason) == ("look", "tool_use")
+        (call,) = (await check_session(stage, "run")).calls
+        assert call.constrained
+
+
 # ---------------------------------------------------------------------------------------------------- beside an answer
 
 
@@ -198,6 +211,10 @@ async def test_it_says_no_in_anthropics_own_form(small: Model) -> None:
         long = "word " * 9000
         with pytest.raises(anthropic.BadRequestError, match="prompt is too long"):
             await client.messages.create(model="m", max_tokens=5, messages=[{"role": "user", "content": long}])
+        with pytest.raises(anthropic.BadRequestError, match="role system is not supported"):
+            await client.messages.create(
+                model="m", max_tokens=5, messages=[{"role": "user", "content": models.REFUSED}]
+            )
         assert not stage.tree("run").turns
 
 
@@ -232,7 +249,7 @@ async def test_silence_is_filled_with_pings(small: Model, monkeypatch: pytest.Mo
         stage.shaky.open.clear()
         heard = b""
         body = {"model": "m", "max_tokens": 5, "stream": True, "messages": HELLO}
-        async with stage.http.stream("POST", "/s/run/v1/messages", json=body) as answer:
+        async with asyncio.timeout(10), stage.http.stream("POST", "/s/run/v1/messages", json=body) as answer:
             async for piece in answer.aiter_bytes():
                 heard += piece
                 if heard.endswith(b": keep-alive\n\n"):
@@ -257,6 +274,16 @@ async def test_a_sessions_key_finds_it_by_either_header(small: Model) -> None:
             raw = await client.messages.with_raw_response.create(model=models.ALWAYS, max_tokens=3, messages=HELLO)
             assert raw.headers["x-session-id"] == "keyed"
             assert raw.headers["x-turn-id"] in stage.tree("keyed").turns
+
+
+async def test_of_two_turns_that_said_the_same_the_thinking_names_the_one_that_is_meant(thinker: Model) -> None:
+    async with staged(thinker, "<think>\nHm\n</think>\n\nYes.") as (stage, client):
+        first, second = [await said(client, HELLO, None, stream=False) for _ in range(2)]
+        for answer in (first, second):
+            content = [block.to_dict() for block in answer.content]
+            await said(client, [*HELLO, {"role": "assistant", "content": content}, *HELLO], None, stream=False)
+        one, other, *after = (await check_session(stage, "run")).calls
+        assert [call.after for call in after] == [f"{one.id}.0", f"{other.id}.0"]
 
 
 async def test_reasoning_that_was_edited_is_a_fork(thinker: Model) -> None:

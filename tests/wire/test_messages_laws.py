@@ -23,7 +23,9 @@ from stenograph.wire.messages_blocks import Thinking
 from stenograph.wire.messages_encode import MessagesEncoder
 from tests.wire.answers import opened, piece, token_bytes
 
-TEXTS = st.text(st.characters(codec="utf-8"), max_size=5)
+TEXTS = st.text(st.sampled_from('ab {"\\\n\x07é😀') | st.characters(codec="utf-8"), max_size=5)
+"""Often with what JSON escapes."""
+SOME = TEXTS.filter(bool)
 VALUES: st.SearchStrategy[JSON] = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**40), 2**40) | st.floats(allow_nan=False, allow_infinity=False) | TEXTS,
     lambda inner: st.lists(inner, max_size=2) | st.dictionaries(TEXTS, inner, max_size=2),
@@ -39,7 +41,8 @@ DECODE_LOOSELY = json.JSONDecoder(strict=False).decode
 def written(draw: st.DrawFn) -> str:
     """Arguments as models write them: in JSON, but for line breaks inside of strings, which they leave as they are."""
     text = json.dumps(draw(ARGUMENTS), ensure_ascii=draw(st.booleans()), indent=draw(st.sampled_from((None, 2))))
-    return text.replace("\\n", "\n").replace("\\u0007", "\x07") if draw(st.booleans()) and "\\\\" not in text else text
+    loose = "\\\\" not in text and draw(st.booleans())
+    return text.replace("\\n", "\n").replace("\\u0007", "\x07") if loose else text
 
 
 @st.composite
@@ -53,11 +56,11 @@ def pieces(draw: st.DrawFn) -> list[Piece]:
     """Thoughts, texts and calls, in any order."""
     said: list[Piece] = []
     calls = 0
-    for kind in draw(st.lists(st.sampled_from(("thought", "text", "call", "nothing")), max_size=6)):
+    for kind in draw(st.lists(st.sampled_from(("thought", "text", "call", "nothing")), max_size=8)):
         if kind == "thought":
-            said.append(piece(0, [1], reasoning=draw(TEXTS)))
+            said.append(piece(0, [1], reasoning=draw(SOME)))
         elif kind == "text":
-            said.append(piece(0, [1, 2], draw(TEXTS)))
+            said.append(piece(0, [1, 2], draw(SOME)))
         elif kind == "nothing":
             said.append(piece(0, [3]))
         else:
@@ -216,7 +219,7 @@ def conversations(draw: st.DrawFn) -> tuple[list[JSON], dict[str, JSON]]:
         chatted += [{"role": "user", "content": _parts(texts)}] if texts else []
         results = [{"type": "tool_result", "tool_use_id": id, "content": _parts(parts)} for id, parts in heard]
         blocks.append({"role": "user", "content": [*results, *_parts(texts)]})
-        thought, text, calls = draw(st.none() | TEXTS.filter(bool)), draw(TEXTS), draw(st.lists(ARGUMENTS, max_size=2))
+        thought, text, calls = draw(st.none() | SOME), draw(TEXTS), draw(st.lists(ARGUMENTS, max_size=2))
         ids = [f"call{len(blocks)}{place}" for place in range(len(calls))]
         functions = [
             {"id": id, "type": "function", "function": {"name": "look", "arguments": given}}

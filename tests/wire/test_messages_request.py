@@ -60,13 +60,15 @@ def details(**fields: JSON) -> list[str]:
         (spoken({"type": "tool_use", "id": "a", "input": {}}), "messages[1].content[0].name"),
         (spoken({"type": "server_tool_use", "id": "a", "name": "web_search"}), "messages[1].content[0].type"),
         (
-            spoken({"type": "thinking", "thinking": "", "signature": "stenograph/text/%%%"}),
+            spoken({"type": "thinking", "thinking": "", "signature": "stenograph/text/t.0/%%%"}),
             "messages[1].content[0].signature",
         ),
         ({"system": [{"type": "image"}]}, "system[0].type"),
         ({"tools": [{"input_schema": {}}]}, "tools[0].name"),
         ({"tools": [{"name": "look"}]}, "tools[0].input_schema"),
         ({"n": 2}, "n"),
+        ({"tool_choice": {"type": "any"}}, "tool_choice"),
+        ({"tools": [TOOL], "tool_choice": {"type": "tool", "name": "listen"}}, "tool_choice.name"),
         ({"stop": ["a"], "stop_sequences": ["b"]}, "stop"),
         ({"top_p": 0}, "top_p"),
         ({"thinking": {"type": "perhaps"}}, "thinking.type"),
@@ -129,12 +131,13 @@ def test_instructions_stand_first_and_where_they_come_later() -> None:
 def test_thinking_that_cannot_be_read_is_noted_and_what_is_ours_comes_back() -> None:
     theirs, ours, hidden = (
         {"type": "thinking", "thinking": "", "signature": signature}
-        for signature in ("EqoBCkgIARAB", "stenograph/shown/00", "stenograph/text/aG0=")
+        for signature in ("EqoBCkgIARAB", "stenograph/shown/t.0", "stenograph/text/t.1/aG0=")
     )
     assert conversation(**spoken(theirs, ours)).messages[1].reasoning is None
     assert details(**spoken(theirs)) == ["messages.thinking"]
     assert details(**spoken(ours, hidden)) == []
     assert conversation(**spoken(ours, hidden)).messages[1].reasoning == "hm"
+    assert ask(**spoken(theirs, ours, hidden)).named == {"t.0", "t.1"}
     unsigned = {"type": "thinking", "thinking": "so"}
     assert conversation(**spoken(unsigned, hidden)).messages[1].reasoning == "sohm"
 
@@ -162,7 +165,19 @@ def test_a_schema_for_the_answer_is_a_guide() -> None:
     form: JSON = {"type": "json_schema", "schema": {"type": "object"}}
     for fields in ({"output_config": {"format": form}}, {"output_format": form}):
         asked = ask(**fields)
-        assert (asked.sampling.guide, asked.given) == (Guide("json", {"type": "object"}), frozenset({"guide"}))
+        assert (asked.sampling.guide, asked.guide_field.split(".")[0]) == (Guide("json", {"type": "object"}), *fields)
+
+
+def test_tools_may_be_demanded() -> None:
+    def chosen(**choice: JSON) -> tuple[str, str | None, bool]:
+        asked = ask(tools=[TOOL], tool_choice=choice)
+        return asked.tool_choice, asked.tool, asked.single_call
+
+    assert chosen(type="auto") == ("auto", None, False)
+    assert chosen(type="none") == ("none", None, False)
+    assert chosen(type="any") == ("required", None, False)
+    assert chosen(type="tool", name="look", disable_parallel_tool_use=True) == ("required", "look", True)
+    assert chosen(type="auto", disable_parallel_tool_use=True) == ("auto", None, True)
 
 
 def test_labels_are_kept_and_what_is_anthropics_own_is_noted() -> None:

@@ -13,6 +13,8 @@ from stenograph.errors import CallerError, ContextLengthExceeded
 JUDGED_APART = frozenset({"max_tokens", "stop_token_ids", "stop", "guide"})
 """The first three are set on every request, and every engine can do them. A guide is judged by its kind."""
 
+ONE_CALL_FIELD: Mapping[Protocol, str] = {"messages": "tool_choice.disable_parallel_tool_use"}
+"""Where it is not OpenAI's."""
 PROMPT_FIELD: Mapping[Protocol, str] = {
     "chat": "messages",
     "completions": "prompt",
@@ -61,7 +63,7 @@ def _demanded(guide: Guide, ask: Ask) -> tuple[str, str]:
     if ask.tool_choice == "required":
         return "tool_choice", "tool calls"
     if ask.sampling.guide is None:
-        return "parallel_tool_calls", "one call"
+        return ONE_CALL_FIELD.get(ask.protocol, "parallel_tool_calls"), "one call"
     where = "" if guide == ask.sampling.guide else " where the model may think or call tools first"
     return ask.guide_field, f"a form of this kind{where}"
 

@@ -8,9 +8,11 @@ extras.py    the fields that a body has beside: labels, what is refused, what is
 fold.py      the events of an answer, folded: what a JSON answer says is what a stream adds up to
 logprobs.py  the entries beside a text, one a token
 sse.py       frames
-errors.py    errors in OpenAI's shape
+errors.py    errors in the protocols' own shapes
 chat*.py     OpenAI Chat Completions: request, messages, answer, and `chat.py`, the pair itself
 responses*.py  OpenAI Responses: request, items, tools, output, answer, and `responses.py`, the pair itself
+messages*.py  Anthropic Messages: request, history, tools, blocks, signature, answer, and `messages.py`, the pair itself
+strict_json.py  arguments as models write them, to JSON that every parser takes
 sessions.py  the bodies and answers of the session calls
 tokenize.py  text to ids and back, in vLLM's shape
 openapi.py   our own description, from the types above and the table of routes

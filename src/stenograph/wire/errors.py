@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from stenograph.core import Value
-from stenograph.errors import ContextLengthExceeded, StenographError
+from stenograph.errors import ContextLengthExceeded, StenographError, TemplateRefused
 
 
 class ErrorDetail(Value):
@@ -39,6 +39,8 @@ _AT_ANTHROPIC = {500: "api_error", 502: "api_error", 503: "overloaded_error", 50
 """What Anthropic calls those that are not the caller's fault; the others have the same names as at OpenAI."""
 _TOO_LONG = "prompt is too long: "
 """Anthropic's words, by which agents (Claude Code) know that it is time to compact."""
+_SYSTEM = " (role system is not supported by every chat template but at the beginning)"
+"""And those on which Claude Code, which instructs in mid-conversation, puts its instructions into the user's turn."""
 
 
 def written(error: StenographError, shape: type) -> bytes:
@@ -52,7 +54,16 @@ def openai_error(error: StenographError) -> bytes:
 
 
 def anthropic_error(error: StenographError) -> bytes:
-    message = _TOO_LONG + error.message if isinstance(error, ContextLengthExceeded) else error.message
     details = None if error.code is None else ErrorCode(error.code)
     type = _AT_ANTHROPIC.get(error.status, error.type)
-    return msgspec.json.encode(AnthropicError(AnthropicDetail(message, type, error.code, error.param, details)))
+    return msgspec.json.encode(AnthropicError(AnthropicDetail(_words(error), type, error.code, error.param, details)))
+
+
+def _words(error: StenographError) -> str:
+    match error:
+        case ContextLengthExceeded():
+            return _TOO_LONG + error.message
+        case TemplateRefused():
+            return error.message + _SYSTEM
+        case _:
+            return error.message

@@ -20,8 +20,9 @@ Thinking: TypeAlias = Literal["shown", "omitted", "hidden"]
 
 
 class Blocks:
-    def __init__(self, thinking: Thinking) -> None:
+    def __init__(self, thinking: Thinking, turn_id: str) -> None:
         self._thinking = thinking
+        self._turn_id = turn_id
         self._open: answer.ContentBlock | None = None
         self._index = -1
         self._thought: list[str] = []
@@ -63,7 +64,9 @@ class Blocks:
 
     def _signature(self) -> str:
         thought, self._thought = "".join(self._thought), []
-        return signature.shown(thought) if self._thinking == "shown" else signature.carrying(thought)
+        if self._thinking == "shown":
+            return signature.shown(self._turn_id)
+        return signature.carrying(self._turn_id, thought)
 
     def _call(self, delta: CallDelta) -> Iterator[answer.BlockEvent]:
         if delta.id is not None:

@@ -31,14 +31,14 @@ _STOPS: dict[FinishReason, answer.StopReason | None] = {
 class MessagesEncoder:
     def __init__(self, thinking: Thinking) -> None:
         self._thinking: Thinking = thinking
-        self._blocks = Blocks(thinking)
-        self._started = False
+        self._blocks: Blocks | None = None
+        """Of a stream that has begun."""
         self._ending = answer.Ending(None, None)
 
     def json(self, events: Sequence[Event]) -> bytes:
         folded = fold(events)
         (choice,) = folded.choices
-        blocks, ending = Blocks(self._thinking), _ending(choice.closed)
+        blocks, ending = Blocks(self._thinking, choice.turn_id), _ending(choice.closed)
         grown = [event for piece in choice.pieces for event in blocks.piece(piece)]
         message = answer.Message(
             id=_id(folded.opened),
@@ -53,18 +53,23 @@ class MessagesEncoder:
     def sse(self, event: Event) -> bytes:
         match event:
             case Opened():
-                self._started = True
+                self._blocks = Blocks(self._thinking, event.turn_ids[0])
                 return _frames([_start(event)])
             case Piece():
-                return _frames(self._blocks.piece(event))
+                return _frames(self._begun().piece(event))
             case Closed():
                 self._ending = _ending(event)
-                return _frames(self._blocks.close())
+                return _frames(self._begun().close())
             case Done():
                 return _frames([answer.MessageDelta(self._ending, _usage(event)), answer.MessageStop()])
 
     def sse_idle(self) -> bytes:
-        return _frames([answer.Ping()]) if self._started else sse.KEEP_ALIVE
+        return _frames([answer.Ping()]) if self._blocks is not None else sse.KEEP_ALIVE
+
+    def _begun(self) -> Blocks:
+        if self._blocks is None:
+            raise ValueError("a stream begins with Opened")
+        return self._blocks
 
     def sse_error(self, error: StenographError) -> bytes:
         return sse.named("error", anthropic_error(error))

@@ -81,10 +81,16 @@ def notes(given: Sequence[MessageField], system: Blocks | None) -> Iterator[Note
     if any(_is_billing(block) for _, block in _told(system)):
         yield extras.ignored("system.x-anthropic-billing-header")
     for _, block in (placed for _, blocks in _turns(given) for placed in blocks):
-        if block.type == REDACTED or (_is_blank(block) and not signature.is_ours(block.signature)):
+        if block.type == REDACTED or (_is_blank(block) and signature.turn(block.signature) is None):
             yield extras.ignored(f"messages.{block.type}")
         if block.is_error:
             yield extras.ignored("messages.tool_result.is_error")
+
+
+def named(given: Sequence[MessageField]) -> frozenset[str]:
+    """The turns of ours that are echoed, as far as their thinking tells."""
+    blocks = (block for field in given for _, block in _placed(field.content, "") if block.type == THINKING)
+    return frozenset(turn for block in blocks if (turn := signature.turn(block.signature)) is not None)
 
 
 def _told(system: Blocks | None) -> Iterator[Placed]:

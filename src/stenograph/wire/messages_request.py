@@ -19,7 +19,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, json
 
 from stenograph.core import JSON, Ask, Conversation, Guide, Note, Sampling, Value
-from stenograph.wire import body, extras, messages_history, messages_tools, sampling, thinking
+from stenograph.wire import body, extras, guides, messages_history, messages_tools, sampling, thinking
 from stenograph.wire.body import Id
 
 
@@ -71,13 +71,19 @@ def ask(request: MessagesRequest, fields: body.Fields) -> Ask:
     if request.thread is not None:
         raise body.refuse("thread", "send the whole conversation, without it", code="thread_unsupported_request")
     prompt, given = conversation(request), _given(request)
+    guide, guide_field = _guide(request)
+    choice, tool = _tool_choice(request, [tool["function"]["name"] for tool in prompt.tools])
     return Ask(
         protocol="messages",
         model=request.model,
         prompt=prompt,
-        sampling=Sampling(**given),
+        named=messages_history.named(request.messages),
+        sampling=Sampling(**given, guide=guide),
         given=frozenset(given),
-        tool_choice=_tool_choice(request),
+        tool_choice=choice,
+        tool=tool,
+        single_call=_single_call(request.tool_choice),
+        guide_field=guide_field,
         notes=extras.each_once(_notes(request, fields)),
         labels=extras.labels(fields),
     )
@@ -107,27 +113,34 @@ def _given(request: MessagesRequest) -> dict[str, Any]:
         if request.stop is not None:
             raise body.refuse("stop", "stop_sequences are there already; send one of them")
         given["stop"] = tuple(request.stop_sequences)
-    if request.response_format is not None:
-        raise body.refuse("response_format", "Messages has output_config.format for it", code="unsupported_parameter")
-    form = request.output_config.format if request.output_config is not None else None
-    if form := form or request.output_format:
-        given["guide"] = Guide("json", form.schema)
     return given
 
 
-def _tool_choice(request: MessagesRequest) -> Literal["auto", "none"]:
+def _guide(request: MessagesRequest) -> tuple[Guide | None, str]:
+    """And the field that it stands in."""
+    if request.response_format is not None:
+        raise body.refuse("response_format", "Messages has output_config.format for it", code="unsupported_parameter")
+    if request.output_config is not None and request.output_config.format is not None:
+        return Guide("json", request.output_config.format.schema), "output_config.format"
+    if request.output_format is not None:
+        return Guide("json", request.output_format.schema), "output_format"
+    return None, guides.RESPONSE_FORMAT
+
+
+def _tool_choice(request: MessagesRequest, tools: list[str]) -> tuple[Literal["auto", "none", "required"], str | None]:
+    """And which tool it names."""
     choice = request.tool_choice
-    if choice is None:
-        return "auto"
-    if choice.type in ("any", "tool"):
-        raise body.refuse("tool_choice", "only auto and none are supported yet", code="unsupported_parameter")
-    if choice.disable_parallel_tool_use and request.tools:
-        raise body.refuse(
-            "tool_choice.disable_parallel_tool_use",
-            "the model may call several tools at once; true is not supported yet",
-            code="unsupported_parameter",
-        )
-    return "none" if choice.type == "none" else "auto"
+    if choice is None or choice.type in ("auto", "none"):
+        return "none" if choice is not None and choice.type == "none" else "auto", None
+    if not tools:
+        raise body.refuse("tool_choice", f"{choice.type}, but there are no tools")
+    if choice.type == "tool" and choice.name not in tools:
+        raise body.refuse("tool_choice.name", f"there is no tool {choice.name} among the tools")
+    return "required", choice.name if choice.type == "tool" else None
+
+
+def _single_call(choice: messages_tools.ToolChoice | None) -> bool:
+    return choice is not None and bool(choice.disable_parallel_tool_use)
 
 
 def _notes(request: MessagesRequest, fields: body.Fields) -> Iterator[Note]:

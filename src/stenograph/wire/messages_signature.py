@@ -1,8 +1,9 @@
-"""The signature of a thinking block, by which it is known for ours when it comes back.
+"""The signature of a thinking block, by which it is known for ours when it comes back: it names the turn.
 
-A caller that asked not to see the thinking (`display: omitted`) sends back a block without text: what was thought rides
-in the signature, once and never beside the text. Nothing in it is secret. A block that was shown, and comes back blank,
-says no more than that it was left out: the record puts it back, as for any caller that does not echo reasoning.
+So of two turns that said the same the one that is meant goes on. A caller that asked not to see the thinking (`display:
+omitted`) sends back a block without text: what was thought rides in the signature, once and never beside the text.
+Nothing in it is secret. A block that was shown, and comes back blank, was left out: the record puts it back, as for any
+caller that does not echo reasoning.
 """
 
 from __future__ import annotations
@@ -10,29 +11,29 @@ from __future__ import annotations
 import base64
 import binascii
 
-from stenograph.core import text_hash
-
 SHOWN, CARRIED = "stenograph/shown/", "stenograph/text/"
-"""Letters of base64 only, as Anthropic's own have."""
 
 
-def shown(thinking: str) -> str:
-    return SHOWN + text_hash(thinking)
+def shown(turn_id: str) -> str:
+    return SHOWN + turn_id
 
 
-def carrying(thinking: str) -> str:
-    return CARRIED + base64.b64encode(thinking.encode()).decode()
+def carrying(turn_id: str, thinking: str) -> str:
+    return f"{CARRIED}{turn_id}/{base64.b64encode(thinking.encode()).decode()}"
 
 
-def is_ours(signature: str) -> bool:
-    return signature.startswith((SHOWN, CARRIED))
+def turn(signature: str) -> str | None:
+    """None: it is not ours."""
+    if not signature.startswith((SHOWN, CARRIED)):
+        return None
+    return signature.split("/")[2]
 
 
 def carried(signature: str) -> str | None:
-    """None: it carries nothing, or is broken."""
+    """The thinking. None: it was shown, or what was carried is broken."""
     if not signature.startswith(CARRIED):
         return None
     try:
-        return base64.b64decode(signature.removeprefix(CARRIED), validate=True).decode()
+        return base64.b64decode(signature.removeprefix(CARRIED).partition("/")[2], validate=True).decode()
     except (binascii.Error, UnicodeDecodeError):
         return None

@@ -39,6 +39,12 @@ def thinker() -> Model:
     return models.model("qwen3")
 
 
+@pytest.fixture(scope="module")
+def strict() -> Model:
+    """Its template takes instructions at the beginning only."""
+    return models.model("qwen3.5")
+
+
 def thinking(thinker: Model) -> Ways:
     """A model that thinks, looks for a tool whose definition is not in the prompt, and calls two at once."""
 
@@ -49,6 +55,20 @@ def thinking(thinker: Model) -> Ways:
         rule(FILES["second.txt"].strip(), "There it is.", f"The word is {ANSWER}. \n"),
         rule('{"name":"TaskStop"', "No use.", "Both, then.\n\n", bash("first.txt"), bash("second.txt")),
         rule("", "Is there a better tool?", None, ("ToolSearch", {"query": "select:TaskStop", "max_results": 1})),
+    )
+    return Ways(read=bash, aside=steps)
+
+
+def thinking_already(strict: Model) -> Ways:
+    """Its prompt has opened the reasoning."""
+
+    def rule(when: str, content: str | None, *calls: Called) -> Rule:
+        return Rule(when=re.escape(when), say=f"Hm.\n</think>\n\n{saying(strict, content, *calls)}")
+
+    steps = (
+        rule(FILES["second.txt"].strip(), f"The word is {ANSWER}."),
+        rule(FILES["first.txt"].strip(), None, bash("second.txt")),
+        rule("", None, bash("first.txt")),
     )
     return Ways(read=bash, aside=steps)
 
@@ -87,3 +107,13 @@ async def test_thinking_that_it_does_not_show_and_tools_that_it_finds_are_one_sa
         replies = [turn.reply for turn in rig.stage.tree("s").turns.values()]
         assert [reply.reasoning for reply in replies] == ["Is there a better tool?", "No use.", "There it is."]
         assert [len(reply.tool_calls) for reply in replies] == [1, 2, 0]
+
+
+async def test_where_the_template_takes_no_instructions_in_between_it_puts_them_elsewhere(
+    strict: Model, tmp_path: Path
+) -> None:
+    async with rigged(strict, tmp_path, thinking_already(strict)) as rig:
+        rollout = await run(rig)
+        assert (rollout.turns, rollout.samples, rollout.forks) == (3, 1, {})
+        attempts = (await rig.stage.get("/sessions/s"))["attempts"]
+        assert attempts["refused"] == 1
