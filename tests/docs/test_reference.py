@@ -84,11 +84,15 @@ def test_every_key_of_the_file_is_a_flag() -> None:
     assert flags == {f"--{key}" for key in keys} | {"--config"}
 
 
-def test_every_variable_of_the_environment_is_there_and_no_other() -> None:
+def test_every_variable_of_the_environment_is_there_and_none_that_is_not_read() -> None:
+    """Those that only a test reads, it explains itself."""
     variable = re.compile(r"\bSTENOGRAPH_[A-Z_]+\b")
-    sources = [*(ROOT / "src").rglob("*.py"), *(ROOT / "tests").rglob("*.py"), ROOT / "Makefile", ROOT / ".ci" / "run"]
-    read = {name for source in sources for name in variable.findall(source.read_text())}
-    assert set(variable.findall(TEXT)) == read
+
+    def named(*places: str) -> set[str]:
+        sources = [path for place in places for path in (ROOT / place).rglob("*.py")]
+        return {name for source in sources for name in variable.findall(source.read_text())}
+
+    assert named("src") <= set(variable.findall(TEXT)) <= named("src", "tests")
 
 
 # ----------------------------------------------------------------------------------------------------------- routes
