@@ -17,10 +17,10 @@ import jinja2.ext
 import jinja2.meta
 import jinja2.nodes
 import jinja2.parser
-import jinja2.sandbox
 
 from stenograph.core import JSON, Message, ToolCall, Value
 from stenograph.errors import ConfigError, TemplateRefused
+from stenograph.render.bounds import BoundedEnvironment
 
 
 class _Generation(jinja2.ext.Extension):
@@ -56,8 +56,8 @@ def _raise_exception(message: str) -> NoReturn:
     raise _Refusal(message)
 
 
-def _environment() -> jinja2.sandbox.ImmutableSandboxedEnvironment:
-    environment = jinja2.sandbox.ImmutableSandboxedEnvironment(
+def _environment() -> BoundedEnvironment:
+    environment = BoundedEnvironment(
         trim_blocks=True, lstrip_blocks=True, extensions=[_Generation, jinja2.ext.loopcontrols]
     )
     environment.filters["tojson"] = _tojson
@@ -72,11 +72,11 @@ class Template:
         self._special_tokens = dict(special_tokens)
         self.hash = hashlib.sha256(source.encode()).hexdigest()[:16]
         try:
-            environment = _environment()
-            self._compiled = environment.from_string(source)
-            self.reads = frozenset(jinja2.meta.find_undeclared_variables(environment.parse(source)))
+            self._environment = _environment()
+            self._compiled = self._environment.compiled(source)
+            self.reads = frozenset(jinja2.meta.find_undeclared_variables(self._environment.parse(source)))
             """The arguments that make a difference to it."""
-        except jinja2.TemplateError as error:
+        except (jinja2.TemplateError, RecursionError) as error:
             raise ConfigError(f"the chat template is not valid Jinja: {error}") from error
 
     def render(
@@ -100,19 +100,14 @@ class Template:
             "add_generation_prompt": generate,
         }
         try:
-            return self._compiled.render(variables)
+            return self._environment.rendered(self._compiled, variables)
         except _Refusal as error:
             raise TemplateRefused(f"the chat template refuses this conversation: {error}", param="messages") from error
-        except REFUSALS as error:
+        except Exception as error:  # somebody else's program: it may raise anything
             detail = f"{type(error).__name__}: {error}"
             raise TemplateRefused(f"the chat template cannot render this conversation: {detail}") from error
 
 
-REFUSALS = (
-    *(jinja2.TemplateError, TypeError, ValueError, KeyError, AttributeError, IndexError),
-    *(ArithmeticError, RecursionError),
-)
-"""What a template may run into that did not expect such a conversation."""
 
 
 class Style(Value):
