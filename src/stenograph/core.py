@@ -462,6 +462,8 @@ class Ending(Value):
 
     rest: str = ""
     """The sampled text behind the last thing said: white space, a closing marker, a stop token's own spelling."""
+    calls_closed: bool = False
+    """Text was said behind the calls, so what closes them has been sampled before it."""
 
 
 class Turn(Value):

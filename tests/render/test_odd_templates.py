@@ -6,10 +6,11 @@ import pytest
 
 from stenograph.assets.load import load_model_files, load_tokenizer
 from stenograph.core import Message
-from stenograph.errors import ConfigError
+from stenograph.errors import ConfigError, TemplateRefused
+from stenograph.render.template import Template
 from stenograph.render.tokenizer import Tokenizer
 from tests.render import odd_templates
-from tests.render.rollouts import TOOL, Rollout, renderer_with
+from tests.render.rollouts import NOW, TOOL, Rollout, renderer_with
 from tests.render.test_habits import HABITS, REWROTE, echo, result, user
 
 EOS = "<|im_end|>"
@@ -80,3 +81,68 @@ def test_a_text_that_the_template_listens_to_counts_for_ever(tokenizer: Tokenize
         messages += [echo(reply), user("Hush now: /quiet" if number == 4 else "Next")]
     contexts = [rollout.renderer.tokenizer.decode(turn.call.context.tolist()) for turn in rollout.tree.turns.values()]
     assert [context.endswith("(quiet) ") for context in contexts] == [False] * 5 + [True] * 4
+
+
+@pytest.mark.parametrize("name", odd_templates.CALLING)
+def test_calls_are_read_as_they_are_written_and_make_one_sample(tokenizer: Tokenizer, name: str) -> None:
+    rollout = Rollout(renderer_with(tokenizer, odd_templates.ALL[name], EOS), seed=11)
+    messages = [user("Find")]
+    for arguments in ({"n": -3, "q": "a, b) its}"}, {"n": 7}, {"q": ""}, {"deep": True, "list": [1, 2], "q": "x"}):
+        reply = rollout.ask(messages, [TOOL], calls=[("look", arguments), ("look", {"n": 1, "q": "two"})])
+        messages += [echo(reply), *_results(reply)]
+    rollout.ask(messages, [TOOL], says="Done [1](x): all of it.")
+    assert not any(rollout.forks)
+
+
+@pytest.mark.parametrize("verbatim", [False, True])
+@pytest.mark.parametrize("name", ["typed", "side_by_side", "like_python", "xml_calls"])
+def test_a_second_call_cut_short_is_text_and_the_prompt_goes_on_behind_it(
+    tokenizer: Tokenizer, name: str, verbatim: bool
+) -> None:
+    """The template would write that text in front of the calls. Where the path is kept all the same, what closes the
+    first call has been sampled already: it must not be written once more."""
+    rollout = Rollout(renderer_with(tokenizer, odd_templates.ALL[name], EOS), seed=12)
+    whole = rollout.ask([user("Find")], [TOOL], calls=[("look", {"q": "one"}), ("look", {"q": "two"})])
+    sampled = next(iter(rollout.tree.turns.values())).sampled.tolist()
+    rollout = Rollout(renderer_with(tokenizer, odd_templates.ALL[name], EOS), seed=12, verbatim=verbatim)
+    text = tokenizer.decode(sampled)
+    half = text[: text.index("two") + 1]
+    reply = rollout.ask([user("Find")], [TOOL], raw=half)
+    assert [call.arguments for call in reply.tool_calls] == [whole.tool_calls[0].arguments]
+    rollout.ask([user("Find"), echo(reply), *_results(reply)], [TOOL], says="Done.")
+    latest = list(rollout.tree.turns.values())[-1]
+    assert rollout.forks == ["", "" if verbatim else REWROTE]
+    assert tokenizer.decode(latest.call.context.tolist()).startswith(EOS) == verbatim
+
+
+def test_reasoning_that_the_prompt_has_opened_may_be_empty(tokenizer: Tokenizer) -> None:
+    rollout = Rollout(renderer_with(tokenizer, odd_templates.OPENED_THINKING, EOS), seed=13)
+    messages = [user("Hello")]
+    for thinks in ("", "A thought", ""):
+        reply = rollout.ask(messages, raw=f"{thinks}\n</think>\n\nAnswer.{EOS}")
+        assert (reply.reasoning, reply.content) == (thinks, "Answer.")
+        messages += [echo(reply), user("Next")]
+    assert not any(rollout.forks)
+
+
+def test_channels_between_control_tokens(tokenizer: Tokenizer) -> None:
+    rollout = Rollout(renderer_with(tokenizer, odd_templates.CHANNELS, EOS), seed=14)
+    voice = "<|im_start|>mind<|im_end|><|im_start|>voice<|im_end|>{}<|im_start|>voice<|im_end|><|im_start|>turn"
+    messages = [user("Hello")]
+    for number in range(3):
+        raw = f"Thought {number}" + voice.format(f"Answer {number}") + "<|endoftext|>"
+        reply = rollout.ask(messages, raw=raw)
+        assert (reply.reasoning, reply.content) == (f"Thought {number}", f"Answer {number}")
+        messages += [echo(reply), user("Next")]
+    assert not any(rollout.forks)
+
+
+@pytest.mark.parametrize("name", odd_templates.BOMBS)
+def test_a_template_that_goes_on_and_on_is_refused(name: str) -> None:
+    template = Template(odd_templates.BOMBS[name], {})
+    with pytest.raises(TemplateRefused, match="cannot render"):
+        template.render([{"role": "user", "content": "Hello"}], [], {}, generate=True, now=NOW)
+
+
+def _results(reply: Message) -> list[Message]:
+    return [result(reply, place) for place in range(len(reply.tool_calls))]

@@ -12,6 +12,7 @@ from typing import TypeAlias
 from stenograph.core import JSON, Value, too_nested
 from stenograph.render.grammar import CallForm
 from stenograph.render.marks import ANYTHING, SHORT, Short, find, meet, skip_space
+from stenograph.render.params import param
 
 
 def _finite(text: str) -> float:
@@ -22,8 +23,6 @@ def _finite(text: str) -> float:
 
 _JSON = json.JSONDecoder(strict=False, parse_constant=_finite, parse_float=_finite)
 """Raw line breaks in strings are let through, as models write them; NaN and 1e999, which are no JSON, are not."""
-_PYTHON: dict[str, JSON] = {"True": True, "False": False, "None": None}
-"""Some templates (qwen3-coder's, qwen3.5's) print values as Python does, and so do their models."""
 _NAME = re.compile(r"[\w.:/-]+")
 _LONGEST_NAME = 256
 _IN_ID = re.compile(r"(?:functions\.)?(?P<name>.+?)(?::\d+)?")
@@ -138,68 +137,27 @@ def _id_between(between: str, written: str) -> str | None:
 def _params(form: CallForm, text: str, schemas: Schemas, final: bool) -> Read | Unread:
     start = skip_space(text, 0)
     named = find([form.between] if form.between.strip() else [form.param[0], form.closing, form.again], text, start)
-    if named is None or named[2] is SHORT or not (final or _over(form, text, start)):
-        return MORE
+    if named is None or named[2] is SHORT:
+        so_far = text[start : named[0] if named else len(text)].strip()
+        return NEVER if final or not _NAME.fullmatch(so_far or "_") else MORE
     name, at = text[start : named[0]].strip(), named[2] if form.between.strip() else named[0]
     if not _NAME.fullmatch(name):
         return NEVER
     arguments: dict[str, JSON] = {}
-    end = at
-    while (one := _param(form, text, at)) is not None:
-        key, value, at = one
-        arguments[key] = _typed(value, schemas.get(name, {}).get(key))
-        end = at
-    if not _over(form, text, start) and meet(form.closing.strip(), text, skip_space(text, end)) is None:
-        return NEVER
-    return Read((ReadCall(name, arguments, json.dumps(arguments, ensure_ascii=False)),), end)
+    while (one := param(form, text, at, schemas.get(name, {}), first=not arguments)) is not None:
+        arguments[one.key], at = one.value, one.end
+    if not _over(form, text, at, final):
+        return MORE
+    return Read((ReadCall(name, arguments, json.dumps(arguments, ensure_ascii=False)),), at)
 
 
-def _over(form: CallForm, text: str, start: int) -> bool:
-    """All its arguments are there: what closes it has come."""
+def _over(form: CallForm, text: str, at: int, final: bool) -> bool:
+    """All its arguments are there: what closes it has come, or all that has come of it is its beginning."""
     if not form.closing.strip():
         return True
-    found = find([form.closing, form.again], text, start)
-    return found is not None and found[2] is not SHORT
-
-
-def _param(form: CallForm, text: str, at: int) -> tuple[str, str, int] | None:
-    """One argument: key, value, and where the text goes on. White space inside a value is its own."""
-    before, between, behind = form.param
-    keyed = meet(before.strip(), text, skip_space(text, at))
-    if not isinstance(keyed, int):
-        return None
-    separator = text.find(between.strip(), keyed)
-    if separator < 0:
-        return None
-    valued = separator + len(between.strip())
-    ended = text.find(behind.strip(), valued)
-    if ended < 0:
-        return None
-    value = text[valued:ended]
-    spaces_before, spaces_behind = _tail_space(between), _head_space(behind)
-    value = value.removeprefix(spaces_before) if spaces_before else value
-    value = value.removesuffix(spaces_behind) if spaces_behind else value
-    return text[keyed:separator].strip(), value, ended + len(behind.strip())
-
-
-def _tail_space(literal: str) -> str:
-    return literal[len(literal.rstrip()) :]
-
-
-def _head_space(literal: str) -> str:
-    return literal[: len(literal) - len(literal.lstrip())]
-
-
-def _typed(value: str, schema: Mapping[str, JSON] | None) -> JSON:
-    """Written without quotes, an argument is what its schema says; without one, what it looks like."""
-    types = schema.get("type") if schema else None
-    if types == "string" or (isinstance(types, list) and "string" in types):
-        return value
-    text = value.strip()
-    if types is not None and text in _PYTHON:
-        return _PYTHON[text]
-    found = _json(text, 0)
-    return found[0] if found is not None and found[1] == len(text) else value
+    place = skip_space(text, at)
+    met = [meet(literal.strip(), text, place) for literal in (form.closing, form.again) if literal.strip()]
+    return any(isinstance(end, int) for end in met) or (final and SHORT in met)
 
 
 def _closed(form: CallForm, text: str) -> bool:

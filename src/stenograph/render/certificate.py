@@ -140,7 +140,7 @@ class _Case:
             text_chars=len(asked),
             text_hash=text_hash(asked),
         )
-        walked = walk(render, [step], self._work.writer.parse, self._work.family.after_mark)
+        walked = walk(render, [step], self._work.writer.parse, self._work.family.call_marks)
         return render[walked.position :] if walked.kept else None
 
 

@@ -11,7 +11,7 @@ import functools
 from stenograph.render.literal import Finder
 from stenograph.render.tokenizer import Tokenizer
 
-_FIRST = 0x100000
+FIRST_CODED = chr(0x100000)
 """Plane 16, private use: 65,534 characters. The largest vocabulary at hand adds 6,415 tokens."""
 
 
@@ -19,7 +19,7 @@ class Coding:
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._tokenizer = tokenizer
         words = sorted((id, word) for word, id in tokenizer.markers.items())
-        self._by_id = {id: chr(_FIRST + place) for place, (id, _) in enumerate(words)}
+        self._by_id = {id: chr(ord(FIRST_CODED) + place) for place, (id, _) in enumerate(words)}
         self._by_word = {word: self._by_id[id] for id, word in words}
         self._words = {char: word for word, char in self._by_word.items()}
         self._visible = {char: "" if id in tokenizer.special else self._words[char] for id, char in self._by_id.items()}
@@ -46,6 +46,11 @@ class Coding:
         return frozenset(char for id, char in self._by_id.items() if id in self._tokenizer.special)
 
     def _translated(self, coded: str, table: dict[str, str]) -> str:
-        if coded.isascii() or max(coded, default="") < chr(_FIRST):
+        if coded.isascii() or max(coded, default="") < FIRST_CODED:
             return coded
         return "".join(table.get(char, char) for char in coded)
+
+
+def ends_tag(char: str) -> bool:
+    """Of coded text: a bracket, or a control token."""
+    return char == ">" or char >= FIRST_CODED

@@ -14,9 +14,13 @@ from stenograph.render.grammar import Parsers, chosen
 from stenograph.render.learn import learn
 from stenograph.render.literal import Literals
 from stenograph.render.reply import ReplyReader
+from stenograph.render.splice import CallMarks
 from stenograph.render.standin import Masker
 from stenograph.render.template import Template, as_template_sees
 from stenograph.render.tokenizer import Tokenizer
+
+_SPACE = 64
+"""White space behind the opening of reasoning, at most."""
 
 
 class Vocabulary(Value):
@@ -38,7 +42,8 @@ class Family:
         self.grammar = chosen(learn(template, vocabulary.coding), parsers, vocabulary.coding.code)
         self.masker = Masker(vocabulary.literals, self._own_markers())
         spell = vocabulary.coding.spell
-        self.after_mark = spell(self.grammar.call.after_mark) if self.grammar.call else ""
+        call = self.grammar.call
+        self.call_marks = CallMarks(spell(call.after_mark), spell(call.closing)) if call else CallMarks()
         self._opens_thinking = spell(self.grammar.think[0]) if self.grammar.think else ""
 
     @functools.cached_property
@@ -54,12 +59,13 @@ class Family:
     @property
     def stop_strings(self) -> tuple[str, ...]:
         """The same, where it is plain text."""
-        close = self.grammar.text_close
-        return (self.vocabulary.coding.spell(close),) if close else ()
+        close, coding = self.grammar.text_close, self.vocabulary.coding
+        return (close,) if close and coding.spell(close) == close else ()
 
     def opens_thinking(self, text: str) -> bool:
         """Whether what is sampled behind `text` begins inside a reasoning block."""
-        return bool(self._opens_thinking) and text[-64:].rstrip().endswith(self._opens_thinking)
+        opening = self._opens_thinking
+        return bool(opening) and text[-len(opening) - _SPACE :].rstrip().endswith(opening)
 
     def reader(
         self, conversation: Conversation, *, thinking: bool, stop: tuple[str, ...], new_call_id: Callable[[], str]

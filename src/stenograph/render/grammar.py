@@ -30,14 +30,27 @@ class CallForm(Value):
     """`named`: from the name to the arguments. `params`: from the name to the first argument."""
     param: tuple[str, str, str] = ("", "", "")
     """`params`: before a key, between it and its value, behind the value."""
+    bare: tuple[str, str] | None = None
+    """`params`: the last two where the value is no string; None: the same, so that the schema has to tell."""
+    quote: str = ""
+    """`params`: around values that are strings, and around no others."""
+    joint: str = ""
+    """`params`: between two of them only."""
     name_key: str = "name"
     arguments_key: str = "arguments"
     id_key: str | None = None
     """`object`: under which key the call's id stands; None: it is not written."""
     by_id: bool = False
     """The id is written in place of the name, which is part of it (`functions.NAME:0`)."""
+    listed: bool = False
+    """`object`: the calls of a reply are one JSON list."""
     after_mark: str = ""
     """What the template writes behind a last argument's key, where its value is '', up to the end of what is said."""
+
+    @property
+    def start(self) -> str:
+        """By what a call is known to begin, where its family opens calls with nothing of their own, too."""
+        return self.opening.strip() or ("[" if self.listed else "{")
 
 
 class Grammar(Value):
@@ -49,7 +62,7 @@ class Grammar(Value):
     call: CallForm | None = None
     """None: calls are not written, or not to be read."""
     text_close: str = ""
-    """What closes a turn where no control token does: plain text, at which a model has to be stopped."""
+    """Text behind an answer that is no part of it: alone, where no control token closes a turn, or in front of one."""
     style: Style = Style()
 
     def without_calls(self) -> Grammar:

@@ -13,7 +13,7 @@ import msgspec
 
 from stenograph.core import JSON, Message, ToolCall
 from stenograph.errors import TemplateRefused
-from stenograph.render.coded import Coding
+from stenograph.render.coded import Coding, ends_tag
 from stenograph.render.grammar import CallForm, Grammar
 from stenograph.render.marks import ANYTHING, common_start, meet, skip_space
 from stenograph.render.template import Style, Template, as_template_sees
@@ -25,6 +25,8 @@ NAMES = ("zqone", "zqtwo")
 IDS = ("zqcallnr1", "zqcallnr2")
 KEYS, VALUES = ("zqkey", "zqlast"), ("zqval", "")
 """The last argument is empty, as the one by which a stand-in's arguments are marked."""
+BARE: tuple[tuple[JSON, str], ...] = ((4711, "4711"), (True, "true"), ([4711], "[4711]"))
+"""Values that are no strings, and how they are written anywhere, capitals aside."""
 SHORTEST_CLOSE = 3
 """Letters: less than that is punctuation, at which nobody wants to be stopped."""
 REASONING_KEYS = ("reasoning_content", "thinking", "reasoning")
@@ -114,12 +116,14 @@ def learn(template: Template, coding: Coding) -> Grammar:
 
 
 def _text_close(learner: Learner) -> str:
-    """The text behind an answer that is there whatever comes next; '' where a control token closes it."""
+    """The text behind an answer that is there whatever comes next, up to the control token that closes the turn;
+    '' where there is only that token."""
     tails: tuple[tuple[Message, ...], ...] = ((ASKED,), ())
     regions = [learner.region(reply(says=True), tail) for tail in tails]
     behind = [region.partition(SAYS)[2] for region in regions if region is not None and SAYS in region]
     shared = common_start(behind).strip() if len(behind) == len(tails) else ""
-    return shared if len(shared) >= SHORTEST_CLOSE and not set(shared) & learner.special else ""
+    close = shared[: max((place for place, char in enumerate(shared) if char in learner.special), default=len(shared))]
+    return close if sum(char not in learner.special for char in close) >= SHORTEST_CLOSE else ""
 
 
 # -------------------------------------------------------------------------------------------------------- reasoning
@@ -155,14 +159,28 @@ def _think(learner: Learner, call: CallForm | None, words: tuple[str, str] | Non
         if message.content:
             closings.append(behind.partition(SAYS)[0].strip())
         elif call is not None:
-            closings.append(behind.partition(call.opening.strip() or "{")[0].strip())
+            closings.append(_until_call(behind, call).strip())
     closing = common_start(closings) if closings else ""
     if not closing:
         return words
     if len(set(closings)) == 1:
-        closing = closing.removesuffix(_opening_of_content(learner).strip()).strip()
+        # what opens content anyway is no part of it; unless it is all there is, which a reply without reasoning closes
+        closing = closing.removesuffix(_opening_of_content(learner).strip()).strip() or closing
     opening = max(openings, key=len)
-    return (opening or (words[0] if words else ""), closing)
+    return (opening or (words[0] if words else _opened_by_prompt(learner)), closing)
+
+
+def _until_call(text: str, call: CallForm) -> str:
+    """What stands before the opening of a call; all up to a name where that begins with the end of reasoning."""
+    before, opening, _ = text.partition(call.opening.strip() or "{")
+    named = min((place for name in (NAMES[0], IDS[0]) if (place := text.find(name)) >= 0), default=len(text))
+    return before if before.strip() or not opening else text[:named]
+
+
+def _opened_by_prompt(learner: Learner) -> str:
+    """Reasoning that stands right behind the header of a turn is opened by the whole of it."""
+    asked, prompt = learner.render([ASKED], generate=False), learner.render([ASKED])
+    return prompt[len(common_start([asked, prompt])) :].strip() if asked is not None and prompt is not None else ""
 
 
 def _think_by_words(template: Template, coding: Coding) -> tuple[str, str] | None:
@@ -210,19 +228,26 @@ def _call_form(learner: Learner, words: tuple[str, str] | None) -> CallForm | No
     two = _until_turn_ends(learner, reply(calls=2), (returned(0), returned(1)))
     if two is not None and not all(name in two or id in two for name, id in zip(NAMES, IDS, strict=True)):
         two = None
-    form = _object_form(one, two) or _named_form(one, two) or _params_form(one, two)
+    form = _object_form(one, two) or _named_form(one, two) or _params_form(learner, one, two)
     if form is None:
         return None
     closing = form.closing.rstrip()
     closed = closing[-1:] in learner.special
     return msgspec.structs.replace(
         form,
-        opening=_without_think(form.opening, words),
+        opening=_any_id(_without_think(form.opening, words)),
+        again=_any_id(form.again),
         closing=closing[:-1] if closed else closing,
         turn_close=closing[-1] if closed else "",
-        after_mark=form.after_mark.replace(IDS[0], ANYTHING),
-        between=form.between.replace(IDS[0], ANYTHING),
+        after_mark=_any_id(form.after_mark),
+        between=_any_id(form.between),
     )
+
+
+def _any_id(literal: str) -> str:
+    for id in IDS:
+        literal = literal.replace(id, ANYTHING)
+    return literal
 
 
 def _until_turn_ends(learner: Learner, message: Message, tail: tuple[Message, ...]) -> str | None:
@@ -273,6 +298,7 @@ def _object_form(one: str, two: str | None) -> CallForm | None:
             name_key=name_key,
             arguments_key=arguments_key,
             id_key=keys.get(json.dumps(IDS[0])),
+            listed=isinstance(found[0], list),
             after_mark=one[mark:end],
         )
     return None
@@ -328,37 +354,86 @@ def _with_counted_ids(form: CallForm) -> CallForm:
     )
 
 
-def _params_form(one: str, two: str | None) -> CallForm | None:
+def _params_form(learner: Learner, one: str, two: str | None) -> CallForm | None:
     name_at, key_at, last_at = one.find(NAMES[0]), one.find(KEYS[0]), one.find(KEYS[1])
     value_at = one.find(VALUES[0], key_at)
     if not 0 <= name_at < key_at < value_at < last_at:
         return None
-    name_end, key_end, value_end = name_at + len(NAMES[0]), key_at + len(KEYS[0]), value_at + len(VALUES[0])
-    separator = one[key_end:value_at]
-    between_params = one[value_end:last_at]
-    behind, before_key = _split_params(one[name_end:key_at], between_params, one[last_at:].partition(separator)[2])
-    between = one[name_end:key_at].removesuffix(before_key)
-    end = one.find(behind.strip(), last_at + len(KEYS[1])) + len(behind.strip())
-    again = ""
-    if two is not None and NAMES[1] in two:
-        first_end = two.find(behind.strip(), two.find(KEYS[1]) + len(KEYS[1])) + len(behind.strip())
-        again = two[first_end : two.find(NAMES[1])]
-    return CallForm(
+    before_first = one[name_at + len(NAMES[0]) : key_at]
+    separator, behind_last = one[key_at + len(KEYS[0]) : value_at], one[last_at + len(KEYS[1]) :]
+    behind, joint, before = _split_params(
+        before_first, one[value_at + len(VALUES[0]) : last_at], behind_last.removeprefix(separator)
+    )
+    after_mark = separator + behind
+    if not behind_last.startswith(after_mark):  # nothing is written otherwise than something
+        after_mark = behind_last[: behind_last.find(behind.strip()) + len(behind.strip())]
+    form = CallForm(
         kind="params",
         opening=one[:name_at],
-        between=between,
-        param=(before_key, separator, behind),
-        again=again,
-        closing=one[end:],
-        after_mark=one[last_at + len(KEYS[1]) : end],
+        between=before_first.removesuffix(before),
+        param=(before, separator, behind),
+        joint=joint,
+        again="",
+        closing=behind_last[len(after_mark) :],
+        after_mark=after_mark,
     )
+    return _with_second(_with_bare(learner, form), two)
 
 
-def _split_params(first: str, between: str, last: str) -> tuple[str, str]:
-    """Where, between two arguments, the one ends and the other begins: both ends are seen alone, too, before the
-    `first` and behind the `last`, but letters that both share (`>\\n<`) could go to either. A bracket ends a tag."""
+def _with_second(form: CallForm, two: str | None) -> CallForm:
+    """Between two calls; and what is counted (`index="1"`) may be anything."""
+    if two is None or NAMES[1] not in two:
+        return form
+    first_end = two.find(form.after_mark, two.find(KEYS[1])) + len(form.after_mark)
+    second = two.find(NAMES[1])
+    behind_name = two[second + len(NAMES[1]) : two.find(KEYS[0], second)].removesuffix(form.param[0])
+    between = _differing([form.between, behind_name])
+    return msgspec.structs.replace(form, again=two[first_end:second], between=between)
+
+
+def _with_bare(learner: Learner, form: CallForm) -> CallForm:
+    """How values that are no strings are written: without the quotes, or under another name of their type."""
+    found = [_bare(learner, form, value, word) for value, word in BARE]
+    known = [one for one in found if one is not None]
+    if not known:
+        return form
+    separator, behind = _differing([one[0] for one in known]), _differing([one[1] for one in known])
+    of_text, behind_text = form.param[1], form.param[2]
+    quote = of_text.removeprefix(separator)
+    if separator and quote and of_text.startswith(separator) and behind_text == quote + behind:
+        return msgspec.structs.replace(form, param=(form.param[0], separator, behind), quote=quote)
+    if (separator, behind) == (of_text, behind_text):
+        return form
+    return msgspec.structs.replace(form, bare=(separator, behind))
+
+
+def _bare(learner: Learner, form: CallForm, value: JSON, word: str) -> tuple[str, str] | None:
+    """What stands before such a value, and behind it."""
+    call = ToolCall(IDS[0], NAMES[0], {KEYS[0]: value, KEYS[1]: VALUES[1]})
+    region = learner.region(Message("assistant", tool_calls=(call,)), (returned(0),), tools=True) or ""
+    _, _, behind_key = region.partition(KEYS[0])
+    at = behind_key.lower().find(word)
+    rest = behind_key[at + len(word) :].partition(KEYS[1])[0]
+    if at < 0 or not rest.endswith(form.joint + form.param[0]):
+        return None
+    return behind_key[:at], rest.removesuffix(form.joint + form.param[0])
+
+
+def _differing(texts: Sequence[str]) -> str:
+    """One literal for all of them: where they differ, anything may stand."""
+    start = common_start(texts)
+    rests = [text[len(start) :] for text in texts]
+    end = common_start([rest[::-1] for rest in rests])[::-1]
+    return start if not any(rests) else start + ANYTHING + end
+
+
+def _split_params(first: str, between: str, last: str) -> tuple[str, str, str]:
+    """What ends an argument, what stands between two only (a comma), what begins one. The end is seen alone, too, in
+    front of the `last`'s closing, and the beginning behind the `first`'s name; but letters that both share (`>\\n<`)
+    could go to either. A bracket ends a tag."""
     earliest = len(between) - len(common_start([first[::-1], between[::-1]]))
     latest = len(common_start([between, last]))
-    places = [place for place in range(earliest, latest + 1) if between[place - 1 : place] == ">"]
-    place = places[0] if places else earliest
-    return between[:place], between[place:]
+    places = [place for place in range(earliest, latest + 1) if ends_tag(between[place - 1 : place])]
+    end = min(earliest, latest) if not places else places[0]
+    begin = max(end, earliest)
+    return between[:end], between[end:begin], between[begin:]

@@ -111,10 +111,10 @@ def _shown(form: CallForm, spell: Callable[[str], str]) -> str:
     if form.kind == "object":
         id = f', "{form.id_key}": ID' if form.id_key else ""
         body = f'{{"{form.name_key}": NAME, "{form.arguments_key}": {{KEY: VALUE}}{id}}}'
-        body = f"[{body}]" if form.id_key else body
+        body = f"[{body}]" if form.listed else body
     elif form.kind == "named":
         body = ("functions.NAME:0" if form.by_id else "NAME") + form.between.replace(ANYTHING, "ID") + "{KEY: VALUE}"
     else:
         before, between, behind = form.param
-        body = f"NAME{form.between}{before}KEY{between}VALUE{behind}"
+        body = f"NAME{form.between}{before}KEY{between}{form.quote}VALUE{form.quote}{behind}"
     return spell(form.opening + body + form.closing)

@@ -89,10 +89,10 @@ class Prompting:
         if not self.path:
             return self._anew(Walk(0, 0), "")
         render = self._render({step.message: step.reply for step in self.steps})
-        walked = walk(render, self.steps, self.writer.parse, self.family.after_mark)
+        walked = walk(render, self.steps, self.writer.parse, self.family.call_marks)
         if walked.kept == len(self.steps):
             return self._continued(render, walked.position, walked.kept, None)
-        if verbatim and (position := behind(render, self.steps[-1], self.family.after_mark)) is not None:
+        if verbatim and (position := behind(render, self.steps[-1], self.family.call_marks)) is not None:
             return self._continued(render, position, len(self.steps), None)
         return self._anew(walked, render)
 

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable
 
 from stenograph.core import CallDelta, Ending, Finish, Message, Note, NoteKind, ToolCall, Value
 from stenograph.render.calls import MORE, Read, ReadCall, Schemas, read_call
-from stenograph.render.coded import Coding
+from stenograph.render.coded import Coding, ends_tag
 from stenograph.render.grammar import CallForm, Grammar
-from stenograph.render.marks import SHORT, Short, begun, find, meet, skip_space
+from stenograph.render.marks import SHORT, Short, begun, common_start, find, meet, skip_space
 from stenograph.render.tokenizer import Tokenizer
 
 
@@ -69,6 +69,7 @@ class ReplyReader:
         self._fresh: list[CallDelta] = []
         self._notes: list[Note] = []
         self._said_until = 0
+        self._said_behind_calls = False
         self._stopped_at = 0
         """How much of the text the stop string took from the end."""
 
@@ -119,8 +120,9 @@ class ReplyReader:
     def _settle(self) -> None:
         self._advance(final=True)
         if self._mode is Mode.CONTENT and not self._calls and self._space:
+            if self._content:  # white space alone is behind nothing that was said, but a marker that was
+                self._said_until = self._read_until() - self._special_end()
             self._content.append(self._space)
-            self._said_until = self._read_until() - self._special_end()
 
     # -- out -----------------------------------------------------------------------------------------------
 
@@ -139,7 +141,8 @@ class ReplyReader:
 
     @property
     def ending(self) -> Ending:
-        return Ending(self._coding.spell("".join(self._coded)[self._said_until :]))
+        rest = self._coding.spell("".join(self._coded)[self._said_until :])
+        return Ending(rest, calls_closed=self._said_behind_calls)
 
     def _lengths(self) -> tuple[int, int]:
         return len(self._content), len(self._reasoning or ())
@@ -187,12 +190,12 @@ class ReplyReader:
         if grammar.content_opening:
             openings.append((grammar.content_opening, Mode.CONTENT))
         if grammar.call is not None:
-            openings.append((grammar.call.opening.strip() or "{", Mode.CALL))
+            openings.append((grammar.call.start, Mode.CALL))
         return openings
 
     def _open(self, literal: str, mode: Mode, end: int) -> None:
         if mode is Mode.CALL:
-            self._begin_call(0, end if literal != "{" or self._has_opening() else end - 1)
+            self._begin_call(0, end if self._has_opening() else end - len(literal))
             return
         self._held, self._space = self._held[end:], ""
         self._mode = mode
@@ -225,10 +228,19 @@ class ReplyReader:
     def _certain(self, marker_at: int | None, final: bool) -> int:
         """How much of the held text is sure to be just text."""
         if final:
-            return len(self._held)
+            return self._until_cut_marker(marker_at)
         limits = [len(self._held) - max((begun(word, self._held) for word in self._stop), default=0)]
         limits += [place for word in self._stop if (place := self._held.find(word)) >= 0]
         return min([*limits, *([] if marker_at is None else [marker_at])])
+
+    def _until_cut_marker(self, marker_at: int | None) -> int:
+        """Of a marker that was cut short, what begins with a control token says nothing; letters alone are text."""
+        close = self._grammar.text_close
+        places = [len(self._held) - begun(close, self._held), *([] if marker_at is None else [marker_at])]
+        return min(
+            (place for place in places if self._held[place : place + 1] in self._coding.special),
+            default=len(self._held),
+        )
 
     def _say(self, count: int) -> None:
         """The first characters of what is held are content, or reasoning."""
@@ -244,6 +256,7 @@ class ReplyReader:
         body = body.lstrip("\n") if behind_reasoning else body
         if body:
             target.append(body)
+            self._said_behind_calls = bool(self._calls)
             self._said_until = self._read_until() - self._silent_end(piece)
 
     def _read_until(self) -> int:
@@ -286,6 +299,7 @@ class ReplyReader:
         """It is no call: its text is content, markers and all."""
         self._notes.append(Note(NoteKind.TOOL_CALL_UNPARSED, self._coding.spell(self._opened + self._held)[:200]))
         self._content.append(self._coding.spell(self._opened))
+        self._said_behind_calls = bool(self._calls)
         self._said_until = self._read_until()
         self._space, self._mode = "", Mode.CONTENT
 
@@ -299,9 +313,13 @@ class ReplyReader:
         """Behind a call: another one, the end of them all, or text."""
         form = self._grammar.call
         assert form is not None
-        another = self._meet(form.again) if form.again.strip() else self._meet(form.opening.strip() or "{")
+        another = self._meet(form.again) if form.again.strip() else self._meet(form.start)
         if isinstance(another, int):
-            self._begin_call(0, another if form.again.strip() or form.opening.strip() else another - 1)
+            behind = another if form.again.strip() or self._has_opening() else another - len(form.start)
+            self._begin_call(self._call_closed(form), behind)
+            return True
+        if form.kind == "object" and isinstance(beside := self._meet("{"), int):
+            self._begin_call(0, beside - 1)
             return True
         closed = self._meet(form.closing) if form.closing.strip() else None
         if SHORT in (another, closed):
@@ -311,6 +329,13 @@ class ReplyReader:
             return self._after_calls(form, closed, final)
         self._mode = Mode.CONTENT
         return True
+
+    def _call_closed(self, form: CallForm) -> int:
+        """Where the close of the last call ends: should the next one turn out to be none, this is not its text."""
+        shared = common_start([form.again.strip(), form.closing.strip()])
+        tag = next((place for place in range(len(shared), 0, -1) if ends_tag(shared[place - 1])), 0)
+        end = self._meet(shared[:tag]) if tag else 0
+        return end if isinstance(end, int) else 0
 
     def _after_calls(self, form: CallForm, closed: int, final: bool) -> bool:
         """A model may close its calls and open them again."""

@@ -13,6 +13,9 @@ from stenograph.core import Ending, ForkReason, Message, Value, text_hash
 from stenograph.render.marks import meet, skip_space
 from stenograph.render.standin import Place, places, sayings
 
+TRIMMED = ("\n", "\n\n", " ")
+"""The white space in which generation prompts end."""
+
 
 class Step(Value):
     """One turn of a path, as far as its text goes."""
@@ -26,6 +29,15 @@ class Step(Value):
     text_chars: int
     text_hash: str
     ending: Ending
+
+
+class CallMarks(Value):
+    """How the template writes on behind the placeholder in the last call of a reply."""
+
+    after: str = ""
+    """Up to the end of what the call says."""
+    closing: str = ""
+    """And what closes the calls."""
 
 
 class Walk(Value):
@@ -44,34 +56,47 @@ Parse = Callable[[str, str], Message]
 """(what precedes, a reply as the template writes it) → the message it parses to."""
 
 
-def walk(render: str, path: Sequence[Step], parse: Parse, after_mark: str) -> Walk:
+def walk(render: str, path: Sequence[Step], parse: Parse, marks: CallMarks) -> Walk:
     by_message: dict[int, list[Place]] = {}
     for place in places(render):
         by_message.setdefault(place.saying.message, []).append(place)
     position = 0
     for count, step in enumerate(path):
-        start = position + step.text_chars
-        if len(render) < start or text_hash(render[position:start]) != step.text_hash:
+        start = _context_end(render, position, step)
+        if start is None:
             detail = "the template writes what precedes this reply otherwise than it was sent"
             return Walk(count, position, ForkReason.TEMPLATE_REWROTE_HISTORY, detail, step.message)
         found = by_message.get(step.message, [])
-        problem = _differs(render, start, step, found, parse, after_mark)
+        problem = _differs(render, start, step, found, parse, marks)
         if problem is not None:
             return Walk(count, position, problem[0], problem[1], step.message)
-        position = _end(render, start, step, found, after_mark)
+        position = _end(render, start, step, found, marks)
     return Walk(len(path), position)
 
 
-def behind(render: str, step: Step, after_mark: str) -> int | None:
+def _context_end(render: str, position: int, step: Step) -> int | None:
+    """Where the context that precedes the reply ends. The white space in which it did (behind an opened `<think>`) the
+    template may trim once something else stands there (`<think></think>`)."""
+    end = position + step.text_chars
+    if len(render) >= end and text_hash(render[position:end]) == step.text_hash:
+        return end
+    for space in TRIMMED:
+        trimmed = end - len(space)
+        if position < trimmed <= len(render) and text_hash(render[position:trimmed] + space) == step.text_hash:
+            return trimmed
+    return None
+
+
+def behind(render: str, step: Step, marks: CallMarks) -> int | None:
     """Where the text behind one reply begins, whatever precedes it; None where the reply cannot be found."""
     found = [place for place in places(render) if place.saying.message == step.message]
     if not found or [place.saying for place in found][-1] != sayings(step.message, step.said)[-1]:
         return None
-    return _end(render, found[-1].end, step, found, after_mark)
+    return _end(render, found[-1].end, step, found, marks)
 
 
 def _differs(
-    render: str, start: int, step: Step, found: list[Place], parse: Parse, after_mark: str
+    render: str, start: int, step: Step, found: list[Place], parse: Parse, marks: CallMarks
 ) -> tuple[ForkReason, str] | None:
     expected, seen = sayings(step.message, step.said), [place.saying for place in found]
     missing = [saying for saying in expected if saying not in seen]
@@ -80,7 +105,9 @@ def _differs(
         return ForkReason.TEMPLATE_REWROTE_HISTORY, f"the template drops the {what} of this reply"
     if seen != expected or (found and found[0].start < start):
         return ForkReason.BRIDGE_REFUSED, "the template repeats or reorders what this reply says"
-    cut = _cut(render, start, step, found, after_mark)
+    if step.ending.calls_closed:
+        return ForkReason.TEMPLATE_REWROTE_HISTORY, "the template writes calls last, and this reply went on behind them"
+    cut = _cut(render, start, step, found, marks)
     if not _says_the_same(parse(render[:start], render[start:cut]), step.reply):
         return ForkReason.TEMPLATE_REWROTE_HISTORY, "the template writes something else into this reply"
     if _met(render, cut, step) is None:
@@ -99,12 +126,14 @@ def _says_the_same(written: Message, shown: Message) -> bool:
     )
 
 
-def _cut(render: str, start: int, step: Step, found: list[Place], after_mark: str) -> int:
+def _cut(render: str, start: int, step: Step, found: list[Place], marks: CallMarks) -> int:
     """The end of what the reply says, in the template's writing: of a call, with the end of its arguments."""
     said = found[-1].end if found else start
     if not step.said.tool_calls:
         return said
-    end = meet(after_mark, render, said)
+    end = meet(marks.after, render, said)
+    if isinstance(end, int) and step.ending.calls_closed:
+        end = meet(marks.closing.strip(), render, skip_space(render, end))
     return end if isinstance(end, int) else said
 
 
@@ -119,7 +148,7 @@ def _met(render: str, cut: int, step: Step) -> int | None:
     return end if isinstance(end, int) else None
 
 
-def _end(render: str, start: int, step: Step, found: list[Place], after_mark: str) -> int:
-    cut = _cut(render, start, step, found, after_mark)
+def _end(render: str, start: int, step: Step, found: list[Place], marks: CallMarks) -> int:
+    cut = _cut(render, start, step, found, marks)
     met = _met(render, cut, step)
     return cut if met is None else met

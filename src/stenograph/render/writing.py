@@ -31,9 +31,11 @@ class ReplyWriter:
         return text + (self.close(called=bool(reply.tool_calls)) if close is None else close)
 
     def close(self, *, called: bool) -> str:
-        closes = self._closes
+        closes, text_close = self._closes, self._spell(self._grammar.text_close)
         found = closes.called if called and closes.called else closes.last or closes.answered
-        return self._spell(found) or self._grammar.text_close or self._eos
+        if found and text_close != self._grammar.text_close and not called:
+            return text_close + self._spell(found)
+        return self._spell(found) or text_close or self._eos
 
     def _reasoning(self, reasoning: str | None, thinking: bool) -> str:
         if self._grammar.think is None or (reasoning is None and not thinking):
@@ -51,8 +53,12 @@ class ReplyWriter:
             write(form, place, call.name, call.arguments if isinstance(call.arguments, dict) else {})
             for place, call in enumerate(reply.tool_calls)
         ]
-        listed = "[" + ", ".join(bodies) + "]" if form.id_key else self._spell(form.again).join(bodies)
-        return self._spell(form.opening) + listed + self._spell(form.closing)
+        listed = (
+            "[" + ", ".join(bodies) + "]"
+            if form.listed
+            else self._spell(form.again).replace(ANYTHING, _id(1)).join(bodies)
+        )
+        return self._spell(form.opening).replace(ANYTHING, _id(0)) + listed + self._spell(form.closing)
 
     def _object(self, form: CallForm, place: int, name: str, arguments: dict[str, JSON]) -> str:
         named = {form.name_key: name, form.arguments_key: arguments}
@@ -64,13 +70,16 @@ class ReplyWriter:
         return spelled + between + json.dumps(arguments, ensure_ascii=False)
 
     def _params(self, form: CallForm, place: int, name: str, arguments: dict[str, JSON]) -> str:
-        before, between, behind = map(self._spell, form.param)
-        values = {
-            key: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-            for key, value in arguments.items()
-        }
-        pairs = (before + key + between + value + behind for key, value in values.items())
-        return name + self._spell(form.between) + "".join(pairs)
+        between = self._spell(form.between).replace(ANYTHING, str(place + 1))
+        pairs = (self._param(form, key, value) for key, value in arguments.items())
+        return name + between + self._spell(form.joint).join(pairs)
+
+    def _param(self, form: CallForm, key: str, value: JSON) -> str:
+        is_text = isinstance(value, str)
+        separator, behind = form.param[1:] if is_text or form.bare is None else form.bare
+        written = value if is_text else json.dumps(value, ensure_ascii=False)
+        quote = form.quote if is_text else ""
+        return self._spell(form.param[0] + key + separator.replace(ANYTHING, "") + quote + written + quote + behind)
 
 
 def _id(place: int) -> str:
