@@ -36,8 +36,7 @@ def _pattern(format: JSON, char: TokenChar) -> str:
         case {"type": "token", "token": id}:
             return char(id)
         case {"type": "json_schema", "json_schema": schema}:
-            assert schema["type"] == "object"
-            return r"\{[^{}]*\}"
+            return {"object": r"\{[^{}]*\}", "integer": "-?[0-9]+"}[schema["type"]]
         case {"type": "regex", "pattern": str(pattern)}:
             return f"(?:{pattern})"
         case {"type": "any_text"}:

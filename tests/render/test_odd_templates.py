@@ -5,11 +5,14 @@ from __future__ import annotations
 import pytest
 
 from stenograph.assets.load import load_model_files, load_tokenizer
-from stenograph.core import Message
+from stenograph.core import Conversation, Message, ToolCall
 from stenograph.errors import ConfigError, TemplateRefused
+from stenograph.render.held import Demand, Holder
 from stenograph.render.template import Template
 from stenograph.render.tokenizer import Tokenizer
+from stenograph.render.writing import ReplyWriter
 from tests.render import odd_templates
+from tests.render.formats import accepts
 from tests.render.rollouts import NOW, TOOL, Rollout, renderer_with
 from tests.render.test_habits import HABITS, REWROTE, echo, result, user
 
@@ -92,6 +95,20 @@ def test_calls_are_read_as_they_are_written_and_make_one_sample(tokenizer: Token
         messages += [echo(reply), *_results(reply)]
     rollout.ask(messages, [TOOL], says="Done [1](x): all of it.")
     assert not any(rollout.forks)
+
+
+@pytest.mark.parametrize("name", odd_templates.CALLING)
+def test_calls_can_be_held_to_a_form_of_their_own(tokenizer: Tokenizer, name: str) -> None:
+    renderer = renderer_with(tokenizer, odd_templates.ALL[name], EOS)
+    conversation = Conversation((user("Find"),), tools=(TOOL,))
+    family = renderer.family(conversation)
+    guide = Holder(family, conversation, thinking=False).guide(Demand(calls=True))
+    assert guide is not None
+    calls = [ToolCall("zzzzzzzz0", "look", {"n": 3, "q": "x"}), ToolCall("zzzzzzzz1", "look", {})]
+    made = tuple(calls[:1] if name == "side_by_side" else calls)  # of those with nothing between them, one
+    written = ReplyWriter(family, EOS).write(Message("assistant", tool_calls=made), thinking=False, close="")
+    assert accepts(guide, family.vocabulary.coding, written)
+    assert not accepts(guide, family.vocabulary.coding, "Just words.")
 
 
 @pytest.mark.parametrize("verbatim", [False, True])

@@ -22,6 +22,8 @@ from stenograph.render.tokenizer import Tokenizer
 
 Format: TypeAlias = dict[str, JSON]
 SPACE: Format = {"type": "regex", "pattern": "[ \\n]*"}
+WORD: Format = {"type": "regex", "pattern": "[a-zA-Z0-9]+"}
+"""An id, a count, the name of a type."""
 NUMBER: Format = {"type": "regex", "pattern": "[0-9]+"}
 CALL_ID: Format = {"type": "regex", "pattern": "[a-zA-Z0-9]{9}"}
 """As the strictest template wants them."""
@@ -101,11 +103,11 @@ class Holder:
             raise CallerError("the template of this model writes no tool calls", param="tool_choice")
         functions = [tool["function"] for tool in self._tools if demand.tool in (None, tool["function"]["name"])]
         one = _either([self._call(form, function) for function in functions])
-        again = _text(", ") if form.id_key else self._literal(form.again)
+        again = _text(", ") if form.listed else self._literal(form.again)
         more: list[Format] = (
             [{"type": "star", "content": _sequence([*again, one])}] if again and not demand.single else []
         )
-        calls = [*_text("["), one, *more, *_text("]")] if form.id_key else [one, *more]
+        calls = [*_text("["), one, *more, *_text("]")] if form.listed else [one, *more]
         return _sequence([*self._literal(form.opening), *calls, *self._literal(form.closing)])
 
     def _call(self, form: CallForm, function: dict[str, JSON]) -> Format:
@@ -130,21 +132,36 @@ class Holder:
         yield _json(schema)
 
     def _params(self, form: CallForm, name: str, schema: Format) -> Iterator[Format]:
-        """Which arguments, and in what form: their values are any text."""
+        """Which arguments, and in what form: their values are any text, unless strings alone are quoted."""
         yield from (*_text(name), *self._literal(form.between))
+        arguments = [self._argument(form, key, one) for key, one in (schema.get("properties") or {}).items()]
+        if not arguments:
+            return
+        joint, one = self._literal(form.joint), _either(arguments)
+        if joint:
+            yield _maybe(_sequence([one, {"type": "star", "content": _sequence([*joint, one])}]))
+        else:
+            yield {"type": "star", "content": one}
+
+    def _argument(self, form: CallForm, key: str, schema: Format) -> Format:
+        is_text = schema.get("type") == "string"
         before, between, behind = form.param
-        keys = [
-            _sequence([*self._literal(before), *_text(key), *self._literal(between), *self._until(behind)])
-            for key in schema.get("properties") or {}
-        ]
-        if keys:
-            yield {"type": "star", "content": _either(keys)}
+        if form.bare is not None and not is_text:
+            between, behind = form.bare
+        value = self._until(behind)
+        if form.quote:
+            quoted = [*self._literal(form.quote), *self._until(form.quote)]
+            value = [*(quoted if is_text else [_json(schema)]), *self._literal(behind)]
+        return _sequence([*self._literal(before), *_text(key), *self._literal(between), *value])
 
     # -- texts and tokens ----------------------------------------------------------------------------------
 
     def _literal(self, coded: str) -> list[Format]:
-        runs = itertools.groupby(coded, key=self._is_token)
-        return [part for token, run in runs for part in (map(self._token, run) if token else _text("".join(run)))]
+        runs = itertools.groupby(coded, key=lambda char: char == ANYTHING or self._is_token(char))
+        return [part for single, run in runs for part in (map(self._one, run) if single else _text("".join(run)))]
+
+    def _one(self, char: str) -> Format:
+        return WORD if char == ANYTHING else self._token(char)
 
     def _until(self, coded: str) -> list[Format]:
         """Any text, and the literal that ends it. White space before a token belongs to the text."""
