@@ -108,8 +108,6 @@ class Template:
             raise TemplateRefused(f"the chat template cannot render this conversation: {detail}") from error
 
 
-
-
 class Style(Value):
     """How a template wants to be shown a message."""
 
