@@ -128,6 +128,7 @@ def _behind_name(between: str, text: str, start: int) -> tuple[int, str, int | S
 
 
 def _id_between(between: str, written: str) -> str | None:
+    """The call's id, where the family writes it in this literal."""
     before, wild, behind = between.partition(ANYTHING)
     if not wild or not written.startswith(before):
         return None

@@ -13,7 +13,7 @@ from stenograph.core import CallDelta, Ending, Finish, Message, Note, NoteKind, 
 from stenograph.render.calls import MORE, Read, ReadCall, Schemas, read_call
 from stenograph.render.coded import Coding, ends_tag
 from stenograph.render.grammar import CallForm, Grammar
-from stenograph.render.marks import SHORT, Short, begun, common_start, find, meet, skip_space
+from stenograph.render.marks import ANYTHING, SHORT, Short, begun, common_start, find, meet, skip_space
 from stenograph.render.tokenizer import Tokenizer
 
 
@@ -305,9 +305,22 @@ class ReplyReader:
 
     def _add_call(self, read: ReadCall) -> None:
         spell = self._coding.spell
-        call = ToolCall(read.id or self._new_call_id(), spell(read.name), read.arguments, spell(read.text))
+        call = ToolCall(
+            read.id or self._id_in_opening() or self._new_call_id(), spell(read.name), read.arguments, spell(read.text)
+        )
         self._fresh.append(CallDelta(len(self._calls), call.id, call.name, spell(read.text)))
         self._calls.append(call)
+
+    def _id_in_opening(self) -> str | None:
+        """The call's id, where the family writes it before the name. (The opening may lack its beginning.)"""
+        form, opened = self._grammar.call, self._opened.strip()
+        assert form is not None
+        for literal in (form.again.strip(), form.opening.strip()):
+            before, wild, behind = literal.partition(ANYTHING)
+            said = opened.removesuffix(behind)
+            if wild and before and said != opened and before[-1] in said:
+                return said[said.rfind(before[-1]) + 1 :].strip() or None
+        return None
 
     def _next_call(self, final: bool) -> bool:
         """Behind a call: another one, the end of them all, or text."""
