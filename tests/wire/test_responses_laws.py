@@ -326,7 +326,7 @@ def test_chat_and_responses_are_one_ask(
     }
     by_chat = chat.decode(json.dumps({**common, **chatted}).encode(), bytes).ask
     by_items = responses.decode(json.dumps({**common, **item_wise}).encode(), bytes).ask
-    assert msgspec.structs.replace(by_items, protocol="chat") == by_chat
+    assert msgspec.structs.replace(by_items, protocol="chat", guide_field=by_chat.guide_field) == by_chat
 
 
 def test_there_is_a_custom_tool_among_the_tools() -> None:

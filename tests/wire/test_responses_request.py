@@ -81,6 +81,12 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
         "tool_choice.tools[0].name",
         "no tool g",
     ),
+    (
+        {"text": {"format": {"type": "json_object"}}, "structured_outputs": {"regex": "a"}},
+        "structured_outputs",
+        "text.format says otherwise",
+    ),
+    ({"response_format": {"type": "json_object"}}, "response_format", "text.format here"),
     ({"text": {"format": {"type": "json_schema"}}}, "text.format.schema", "required"),
     ({"text": {"format": {"type": "grammar"}}}, "text.format.type", "not supported"),
     ({"max_output_tokens": 0}, "max_output_tokens", ">= 1"),
@@ -206,6 +212,35 @@ def test_a_form_of_the_text_is_a_guide() -> None:
     assert ask(text={"format": {"type": "json_object"}}).sampling.guide == Guide("object")
     assert ask(text={"format": {"type": "text"}}).sampling.guide is None
     assert ask(text={"format": form}).given == set()
+
+
+def test_guides_may_be_vllms_too() -> None:
+    found = ask(structured_outputs={"regex": "a+"})
+    assert (found.sampling.guide, found.guide_field) == (Guide("regex", "a+"), "structured_outputs")
+    assert ask(text={"format": {"type": "json_object"}}).guide_field == "text.format"
+
+
+@pytest.mark.parametrize(
+    ("choice", "mode", "tool"),
+    [
+        (None, "auto", None),
+        ("none", "none", None),
+        ("required", "required", None),
+        ({"type": "function", "name": "f"}, "required", "f"),
+        ({"type": "custom", "name": "patch"}, "required", "patch"),
+        ({"type": "function", "name": "spawn", "namespace": "agents"}, "required", "agents__spawn"),
+        ({"type": "allowed_tools", "mode": "required", "tools": [TOOL]}, "required", None),
+    ],
+)
+def test_which_tool_has_to_be_called(choice: Any, mode: str, tool: str | None) -> None:
+    space = {"type": "namespace", "name": "agents", "tools": [{"type": "function", "name": "spawn"}]}
+    found = ask(tools=[TOOL, CUSTOM, space], tool_choice=choice)
+    assert (found.tool_choice, found.tool) == (mode, tool)
+
+
+def test_calls_may_have_to_come_one_by_one() -> None:
+    assert ask(tools=[TOOL], parallel_tool_calls=False).single_call
+    assert not ask(tools=[TOOL], parallel_tool_calls=True).single_call
 
 
 def test_allowed_tools_are_all_that_the_model_knows() -> None:

@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from msgspec import Meta, field, json
 
 from stenograph.core import JSON, Ask, Conversation, Guide, Message, Note, Sampling, Value
-from stenograph.wire import body, extras, responses_items, responses_names, responses_tools, sampling, thinking
+from stenograph.wire import body, extras, guides, responses_items, responses_names, responses_tools, sampling, thinking
 from stenograph.wire.body import Id
 from stenograph.wire.chat_request import MAX_TOP_LOGPROBS
 from stenograph.wire.responses_items import ItemField
@@ -60,6 +60,10 @@ class ResponsesRequest(sampling.SamplingFields, kw_only=True):
     tool_choice: ToolChoice | None = None
     parallel_tool_calls: bool | None = None
     text: TextField | None = None
+    structured_outputs: guides.StructuredOutputs | None = None
+    """vLLM's."""
+    response_format: JSON = None
+    """Chat's name of `text.format`: refused, where it asks for something."""
     reasoning_effort: thinking.Effort | None = None
     reasoning: thinking.ReasoningSwitch | None = None
     thinking: thinking.ThinkingSwitch | bool | None = None
@@ -89,11 +93,12 @@ def ask(request: ResponsesRequest, fields: body.Fields, toolbox: Toolbox) -> Ask
     read = responses_items.read(request.input, len(own))
     switches = thinking.switches(request)
     given = _given(request)
+    guide, guide_field = _guide(request)
     return Ask(
         protocol="responses",
         model=request.model,
         prompt=Conversation((*own, *read.messages), choice.functions, thinking.template_arguments(switches)),
-        sampling=Sampling(**given, guide=_guide(request.text)),
+        sampling=Sampling(**given, guide=guide),
         previous=None
         if request.previous_response_id is None
         else responses_names.turn_of(request.previous_response_id),
@@ -104,6 +109,8 @@ def ask(request: ResponsesRequest, fields: body.Fields, toolbox: Toolbox) -> Ask
         top_logprobs=request.top_logprobs or 0,
         tool_choice=choice.mode,
         tool=choice.tool,
+        single_call=request.parallel_tool_calls is False,
+        guide_field=guide_field,
         notes=extras.each_once([*toolbox.notes, *read.notes, *thinking.notes(switches), *_notes(request, fields)]),
         labels=extras.labels(fields),
     )
@@ -120,17 +127,29 @@ def _given(request: ResponsesRequest) -> dict[str, Any]:
     return given
 
 
-def _guide(text: TextField | None) -> Guide | None:
-    form = None if text is None else text.format
-    if form is None or form.type == "text":
-        return None
-    if form.type == "json_object":
-        return Guide("object")
-    if form.type != "json_schema":
-        raise body.refuse("text.format.type", f"{form.type} is not supported", code="unsupported_parameter")
-    if form.schema is None:
-        raise body.refuse("text.format.schema", "it is required")
-    return Guide("json", form.schema)
+def _guide(request: ResponsesRequest) -> tuple[Guide | None, str]:
+    """And the field that it stands in."""
+    if request.response_format not in (None, {"type": "text"}):
+        raise body.refuse("response_format", "its place is text.format here", code="unsupported_parameter")
+    by_text = None if request.text is None or request.text.format is None else _by_format(request.text.format)
+    by_structure, field = guides.guide(None, request.structured_outputs)
+    if by_text is not None and by_structure is not None:
+        raise body.refuse(field, "text.format says otherwise; send one of them")
+    return (by_text, "text.format") if by_structure is None else (by_structure, field)
+
+
+def _by_format(form: FormatField) -> Guide | None:
+    match form.type:
+        case "text":
+            return None
+        case "json_object":
+            return Guide("object")
+        case "json_schema":
+            if form.schema is None:
+                raise body.refuse("text.format.schema", "it is required")
+            return Guide("json", form.schema)
+        case other:
+            raise body.refuse("text.format.type", f"{other} is not supported", code="unsupported_parameter")
 
 
 # --------------------------------------------------------------------------------------------------------------- tools
@@ -148,19 +167,7 @@ def _chosen(request: ResponsesRequest, toolbox: Toolbox) -> Chosen:
     chosen = Chosen(toolbox.functions, choice) if isinstance(choice, str) else _of_named(choice, toolbox)
     if chosen.mode == "required" and not chosen.functions:
         raise body.refuse("tool_choice", "required, but there are no tools")
-    _refuse_what_nothing_holds(request, chosen)
     return chosen
-
-
-def _refuse_what_nothing_holds(request: ResponsesRequest, chosen: Chosen) -> None:
-    if chosen.mode == "required":
-        raise body.refuse("tool_choice", "only auto and none are supported yet", code="unsupported_parameter")
-    if request.parallel_tool_calls is False and chosen.functions:
-        raise body.refuse(
-            "parallel_tool_calls",
-            "the model may call several tools at once; false is not supported yet",
-            code="unsupported_parameter",
-        )
 
 
 def _of_named(choice: ChoiceField, toolbox: Toolbox) -> Chosen:
