@@ -147,6 +147,37 @@ async def test_of_two_that_said_the_same_the_named_one_goes_on(thinking: Model, 
         assert await laws(stage, forks=["resampled"], branches=2) == []
 
 
+# ------------------------------------------------------------------------------------------------------- held to a form
+
+
+async def test_a_custom_tool_that_has_to_be_called_is(thinking: Model) -> None:
+    patch: Any = {"type": "custom", "name": "patch"}
+    async with Stage(thinking, MemoryStore(), Script(guides=("tag",))) as stage:
+        response = await client(stage).responses.create(model="m", input="hi", tools=[TOOL, patch], tool_choice=patch)
+        [call] = response.output
+        assert call.type == "custom_tool_call"
+        assert call.name == "patch"
+        await laws(stage)
+
+
+async def test_a_text_that_has_a_form_has_it(thinking: Model) -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
+    form: Any = {"format": {"type": "json_schema", "name": "n", "schema": schema}}
+    async with Stage(thinking, MemoryStore(), Script(guides=("json", "tag"))) as stage:
+        response = await client(stage).responses.create(model="m", input="hi", text=form)
+        assert msgspec.json.decode(response.output_text) == {"a": 0}
+        assert stage.tree("s").turns[turn(response)].call.constrained
+        await laws(stage)
+
+
+async def test_a_form_that_the_engine_cannot_hold_is_refused_by_its_name(thinking: Model) -> None:
+    body = {"model": "m", "input": "hi", "text": {"format": {"type": "json_object"}}}
+    async with Stage(thinking, MemoryStore(), Script(guides=())) as stage:
+        answer = await stage.ask("/s/s/v1/responses", msgspec.json.encode(body))
+    assert answer.error is not None
+    assert (answer.status, answer.error["param"]) == (400, "text.format")
+
+
 # --------------------------------------------------------------------------------------------------------- going wrong
 
 
