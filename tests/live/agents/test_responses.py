@@ -8,7 +8,7 @@ import pytest
 
 from stenograph.core import JSON, Value
 from stenograph.engine.script import Rule
-from tests.live.agents.harness import ANSWER, TASK, Rig, Rollout, Ways, node_agent, python_agent, rigged, saying
+from tests.live.agents.harness import ANSWER, TASK, Called, Rig, Rollout, Ways, node_agent, python_agent, rigged, saying
 from tests.stage import models
 from tests.stage.models import Model
 
@@ -90,3 +90,24 @@ async def test_codex_sends_reasoning_back(thinking: Model, tmp_path: Path) -> No
         rollout = await rig.rollout("s")
     assert (rollout.turns, rollout.samples, rollout.forks) == (3, 1, {}), output
     assert "reasoning_restored" not in rollout.notes
+
+
+async def test_codex_with_another_agent(said: Model, tmp_path: Path) -> None:
+    """The tools of a namespace are the agent's own: Codex runs a second agent, in the same session, as a branch."""
+    spawn: Called = ("multi_agent_v1__spawn_agent", {"message": "What does second.txt say?"})
+    wait: Called = ("multi_agent_v1__wait_agent", {"targets": ["0"]})
+    ways = Ways(
+        read=RUN.read,
+        aside=(
+            Rule(when="The word is marmalade", say=saying(said, f"The word is {ANSWER}.")),
+            Rule(when="What does second.txt say", say=saying(said, None, RUN.read("second.txt"))),
+            Rule(when="agent_id", say=saying(said, None, wait)),
+            Rule(when="Look into second.txt", say=saying(said, None, spawn)),
+        ),
+    )
+    async with rigged(said, tmp_path, ways) as rig:
+        output = await codex(rig, "policy")
+        rollout = await rig.rollout("s")
+    assert "SpawnAgent" in output
+    assert ANSWER in output
+    assert (rollout.samples, sum(rollout.forks.values())) == (2, 1), output
