@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
+from stenograph.engine import http
 from stenograph.engine.script import Script
 from stenograph.engine.scripted import ScriptedEngine
 from stenograph.engine.vllm import VllmEngine
-from stenograph.errors import ConfigError, EngineError, EngineUnavailable
+from stenograph.errors import ConfigError, EngineError, EngineTimeout, EngineUnavailable
 from tests.engine.servers import plain, saying, serving
 from tests.engine.streams import ids, proven, request, small_tokenizer
 
@@ -48,6 +49,15 @@ async def test_a_model_that_is_not_served_is_said_to_be() -> None:
     async with serving(ScriptedEngine(Script(model="policy"))) as url:
         vllm = VllmEngine(url, model="other")
         with pytest.raises(ConfigError, match=f"vllm-0 at {url} serves policy, not other"):
+            await vllm.start()
+        await vllm.close()
+
+
+async def test_a_port_that_says_nothing_is_said_to_be_mute(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http, "ANSWER_SECONDS", 0.05)
+    async with saying(b"", hold=True) as wire:
+        vllm = VllmEngine(wire.url)
+        with pytest.raises(EngineTimeout, match="says nothing to GET /v1/models"):
             await vllm.start()
         await vllm.close()
 

@@ -6,6 +6,7 @@ does not answer, or stops in the middle, is the same for all of them and is sett
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Generator, Iterator
 from contextlib import contextmanager
 from urllib.parse import urlsplit
@@ -25,6 +26,8 @@ from stenograph.errors import (
 )
 
 CONNECT_SECONDS = 10.0
+ANSWER_SECONDS = 30.0
+"""What an engine is, and whether it is well, it knows without work: one that says nothing for so long is stuck."""
 KEEP_ALIVE_SECONDS = 3.0
 """uvicorn, under most engines, drops an idle connection after 5 s; taking one up at that moment would fail a call."""
 WORDS_AT_MOST = 500
@@ -89,9 +92,13 @@ class Http:
         self._session: aiohttp.ClientSession | None = None
 
     async def get(self, path: str) -> bytes:
-        response = await self._open("GET", path)
-        with self._reading():
-            return await response.read()
+        try:
+            async with asyncio.timeout(ANSWER_SECONDS):
+                response = await self._open("GET", path)
+                with self._reading():
+                    return await response.read()
+        except TimeoutError as error:
+            raise EngineTimeout(f"{self.label} took a connection and says nothing to GET {path}") from error
 
     async def post(self, path: str, body: bytes = b"{}") -> bytes:
         response = await self._open("POST", path, body)
