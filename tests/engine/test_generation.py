@@ -17,6 +17,7 @@ from stenograph.engine.gate import Gate
 from stenograph.engine.generation import Generation
 from stenograph.engine.member import Member
 from stenograph.engine.rest import continues_alike
+from stenograph.errors import EngineUnavailable
 from tests.engine.chain import EOS, Chain, Halting, said
 from tests.engine.streams import finish, ids, logprobs, proven, request, small_tokenizer
 
@@ -155,6 +156,52 @@ async def test_an_engine_that_holds_itself_is_not_broken_off() -> None:
     got += await rest
     assert ids(got) == said([1, 2, 3], 8)[0]
     assert len(engine.requests) == 1
+
+
+async def test_an_engine_may_go_away_while_it_is_paused() -> None:
+    """It is restarted with new weights: what was under way goes on from its tokens."""
+    engine = Halting()
+    engine.holds_itself = True
+    member = Member(engine, engine.info, Gate(8, 8))
+    deltas = member.generate(request([1, 2, 3], max_tokens=8), None)
+    got = [await anext(deltas)]
+    rest = asyncio.create_task(_all(deltas))
+    await member.pause()
+    engine.failure = EngineUnavailable("restarted")
+    engine.patience.set()
+    await turns_of_the_loop(10)
+    assert engine.under_way == 0
+    assert not rest.done()
+    engine.failure = None
+    await member.resume()
+    got += await rest
+    assert ids(got) == said([1, 2, 3], 8)[0]
+
+
+async def test_an_engine_that_is_not_there_keeps_nobody_paused() -> None:
+    class Gone(Halting):
+        async def hold(self) -> bool:
+            raise EngineUnavailable("gone")
+
+        async def release(self) -> None:
+            raise EngineUnavailable("gone")
+
+    engine = Gone()
+    member = Member(engine, engine.info, Gate(8, 8))
+    await member.pause()
+    assert (member.paused, member.up) == (True, False)
+    await member.resume()
+    assert not member.paused
+
+
+async def test_an_engine_that_goes_away_otherwise_is_an_error() -> None:
+    engine = Chain()
+    member = Member(engine, engine.info, Gate(8, 8))
+    deltas = member.generate(request([1, 2, 3], max_tokens=8), None)
+    await anext(deltas)
+    engine.failure = EngineUnavailable("killed")
+    with pytest.raises(EngineUnavailable):
+        await _all(deltas)
 
 
 async def test_paused_behind_our_back(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,6 +16,7 @@ from stenograph.engine.engine import Engine, Holding
 from stenograph.engine.evidence import delta_from
 from stenograph.engine.interleave import interleave
 from stenograph.engine.rest import continues_alike, rest
+from stenograph.errors import EngineError, EvidenceError
 from stenograph.render.tokenizer import Tokenizer
 
 LOOK_SECONDS = 0.2
@@ -76,8 +77,16 @@ class Generation:
                     if not left or (self._brake.pulled.is_set() and self._can_go_on()):
                         break
                 self._broken_off = left > 0
+        except EngineError as error:
+            if not self._lost_under_pause(error):
+                raise
+            self._broken_off = True
         finally:
             self._brake.ended()
+
+    def _lost_under_pause(self, error: EngineError) -> bool:
+        """A trainer may restart its engine for new weights, or hold it for longer than a connection lives."""
+        return not self._brake.free.is_set() and not isinstance(error, EvidenceError) and self._can_go_on()
 
     def _streams(self) -> Iterator[AsyncGenerator[Arrival, None]]:
         if not any(self._sampled) and len(self._open) == self._request.n:

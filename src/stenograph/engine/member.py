@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import aclosing, contextmanager
 
 import msgspec
 
@@ -14,6 +14,7 @@ from stenograph.engine.brake import Brake
 from stenograph.engine.engine import Engine, Holding
 from stenograph.engine.gate import Gate
 from stenograph.engine.generation import Generation
+from stenograph.errors import EngineUnavailable
 from stenograph.render.tokenizer import Tokenizer
 
 PROBE_SECONDS = 5.0
@@ -69,7 +70,7 @@ class Member:
         without a difference, ended."""
         self._brake.close()
         async with self._switching:
-            if isinstance(self.engine, Holding) and await self.engine.hold():
+            if await self._held():
                 return
         if self.paused:
             self._brake.pull()
@@ -81,5 +82,20 @@ class Member:
     async def resume(self) -> None:
         async with self._switching:
             if isinstance(self.engine, Holding):
-                await self.engine.release()
+                with self._absence():
+                    await self.engine.release()
         self._brake.release()
+
+    async def _held(self) -> bool:
+        if isinstance(self.engine, Holding):
+            with self._absence():
+                return await self.engine.hold()
+        return False
+
+    @contextmanager
+    def _absence(self) -> Iterator[None]:
+        """An engine that is not there samples nothing, and is no reason for the others to wait."""
+        try:
+            yield
+        except EngineUnavailable:
+            self.up = False
