@@ -172,7 +172,9 @@ def _report(commands: Commands) -> None:
     report = commands.add_parser("report", help="one HTML file to look at", description="Shows a store's samples.")
     _store_and_sessions(report)
     report.add_argument("--out", required=True, metavar="FILE.html", help="where to write it")
-    report.add_argument("--tokenizer", metavar="DIR_OR_NAME", help="to spell the tokens (default: smollm2)")
+    report.add_argument(
+        "--tokenizer", metavar="DIR_OR_NAME", help="the model's, to spell the tokens with (default: smollm2)"
+    )
 
 
 def _store_and_sessions(parser: argparse.ArgumentParser) -> None:

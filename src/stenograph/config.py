@@ -68,7 +68,10 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
 def engine_spec(text: str) -> EngineSpec:
     kind, _, where = text.partition("=")
     if kind not in KINDS or not (where or kind == "scripted"):
-        raise ConfigError(f"--engine {text}: expected KIND=WHERE, KIND one of {', '.join(KINDS)}")
+        known = ", ".join(KINDS)
+        raise ConfigError(
+            f"--engine {text}: expected KIND=WHERE, such as vllm=http://127.0.0.1:8000; KIND is one of {known}"
+        )
     return EngineSpec(kind, where)
 
 

@@ -110,6 +110,14 @@ def test_totals_of_nothing_invent_no_mean() -> None:
     assert (totals([])["mean logprob"], totals([])["mean reward"], origins([])) == ("–", "–", {})
 
 
+def test_a_model_that_nobody_named_is_not_listed() -> None:
+    unnamed, named = session()[:1], session()[1:]
+    unnamed = [
+        msgspec.structs.replace(s, spans=[msgspec.structs.replace(x, model="") for x in s.spans]) for s in unnamed
+    ]
+    assert origins([*named, *unnamed])["Model"] == origins(named)["Model"]
+
+
 def test_facts_and_totals_are_on_the_page_without_the_script() -> None:
     page = Page(report(session(), facts={"Laws": "checked"}))
     assert "Laws" in page.texts["dt"]

@@ -143,6 +143,22 @@ async def test_a_route_that_is_not_there_is_said(stage: Stage) -> None:
     assert (status, message) == (NotFound.status, "there is no such route: GET /session")
 
 
+@pytest.mark.parametrize(
+    ("path", "hint"),
+    [
+        ("/chat/completions", "ends in /v1"),
+        ("/s/a/messages", "ends in /v1"),
+        ("/s/a/v1/v1/messages", "without /v1"),
+        ("/v1/embeddings", "POST /v1/embeddings"),
+    ],
+)
+async def test_a_base_url_without_its_v1_or_with_two_is_told(stage: Stage, path: str, hint: str) -> None:
+    status, message, _ = await refusal(stage, "POST", path)
+    assert status == NotFound.status
+    assert hint in message
+    assert ("base URL" in message) == (hint[0] != "P")
+
+
 @pytest.mark.parametrize("query", ["sate=open", "since=nan", "since=inf", "limit=0", "state=shut", "group=a/b"])
 async def test_a_query_is_read_as_a_body_is(stage: Stage, query: str) -> None:
     status, message, param = await refusal(stage, "GET", f"/sessions?{query}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import pytest
@@ -164,3 +164,35 @@ def test_a_session_is_seen_as_the_contract_has_it() -> None:
         "reward",
         "created_at",
     ]
+
+
+@pytest.mark.parametrize(
+    ("read", "sent", "told"),
+    [
+        (CREATE, {"role": "trian"}, "role: there is no such choice as 'trian': expected eval, judge or train"),
+        (CREATE, {"history": "x"}, "history: there is no such choice as 'x': expected template or verbatim"),
+        (FINISH, {"status": 1}, "status: expected string, got integer"),
+    ],
+)
+def test_where_there_is_a_choice_the_words_are_told(
+    read: Callable[[bytes], object], sent: dict[str, Any], told: str
+) -> None:
+    with pytest.raises(CallerError) as refused:
+        read(json.dumps(sent).encode())
+    assert refused.value.message == told
+
+
+class Part(msgspec.Struct):
+    kind: Literal["a", "b"]
+
+
+class Whole(msgspec.Struct):
+    parts: list[Part | None] = []
+    named: dict[str, Part] = {}
+
+
+@pytest.mark.parametrize("path", ["parts[1].kind", "named[...].kind"])
+def test_the_words_are_found_inside_of_lists_and_objects(path: str) -> None:
+    wrong: dict[str, Any] = {"parts": [None, {"kind": "c"}]} if "parts" in path else {"named": {"x": {"kind": "c"}}}
+    with pytest.raises(CallerError, match="there is no such choice as 'c': expected a or b"):
+        body.convert(wrong, Whole)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from stenograph.assets.load import load_model_files, load_tokenizer
 from stenograph.assets.smollm2 import NAME as SMOLLM2
 from stenograph.commands.stored import stored_sessions
+from stenograph.core import Sample
 from stenograph.errors import ConfigError
 from stenograph.export.sample import samples
 from stenograph.inspector.report import report_html
+from stenograph.render.tokenizer import Tokenizer
 from stenograph.store.sqlite import SqliteReader
 
 
@@ -22,9 +25,20 @@ def run(options: dict[str, Any]) -> int:
             for one in stored_sessions(reader, options.get("session"))
             for sample in samples(one.facts, [turn for call in one.calls for turn in call.turns])
         ]
+    if "tokenizer" not in options:
+        require_spelt(found, tokenizer)
     page = report_html(found, tokenizer, title="Rollouts", facts={"Store": options["store"]})
     try:
         Path(options["out"]).write_text(page, encoding="utf-8")
     except OSError as error:
         raise ConfigError(f"--out {options['out']}: {error.strerror}") from error
     return 0
+
+
+def require_spelt(found: Sequence[Sample], tokenizer: Tokenizer) -> None:
+    """Another model's ids would be spelt as words that nobody said. One that this vocabulary lacks gives them away."""
+    largest = max((int(sample.tokens.max()) for sample in found), default=0)
+    if largest >= tokenizer.vocab_size:
+        raise ConfigError(
+            f"the store has ids that {SMOLLM2} does not have ({largest}): give --tokenizer its model's folder or name"
+        )

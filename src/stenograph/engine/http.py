@@ -158,7 +158,8 @@ class Http:
         except aiohttp.SocketTimeoutError as error:
             raise EngineTimeout(f"{self.label} took the call and said nothing for too long") from error
         except (aiohttp.ClientError, OSError) as error:
-            raise EngineUnavailable(f"{self.label} does not answer ({str(error) or type(error).__name__})") from error
+            cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
+            raise EngineUnavailable(f"{self.label} does not answer ({str(cause) or type(cause).__name__})") from error
 
     @contextmanager
     def _reading(self) -> Generator[None, None, None]:

@@ -61,7 +61,7 @@ def _rewards(samples: Iterable[Sample]) -> list[float]:
 
 
 def _distinct(names: Iterable[str | None]) -> str:
-    return ", ".join(dict.fromkeys(name for name in names if name is not None))
+    return ", ".join(dict.fromkeys(filter(None, names)))
 
 
 def _count(number: int) -> str:

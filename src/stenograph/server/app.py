@@ -202,11 +202,21 @@ def _handled(
     return endpoint
 
 
+def _base_url_missed(path: str) -> str:
+    """Of the vendors' SDKs one wants `/v1` at the end of its base URL and the other does not: easily mixed up."""
+    if "/v1/v1/" in path:
+        return " (Anthropic's SDK wants a base URL without /v1)"
+    if any("/v1" not in path and path.endswith(route.path.removeprefix("/v1")) for route, _ in MODEL_CALLS):
+        return " (OpenAI's SDK wants a base URL that ends in /v1)"
+    return ""
+
+
 async def _no_route(request: Request, error: Exception) -> Response:
     """Of these two only the wrong method says which ones are right."""
     allowed = (getattr(error, "headers", None) or {}).get("Allow")
     if allowed is None:
-        return refusal(NotFound(f"there is no such route: {request.method} {request.url.path}"))
+        path = request.url.path
+        return refusal(NotFound(f"there is no such route: {request.method} {path}{_base_url_missed(path)}"))
     refused = refusal(MethodNotAllowed(f"{request.url.path} takes {allowed}, not {request.method}"))
     refused.headers["allow"] = allowed
     return refused

@@ -15,6 +15,7 @@ import msgspec
 
 from stenograph.core import ID, IDS, JSON
 from stenograph.errors import CallerError
+from stenograph.wire.choices import choices
 
 T = TypeVar("T")
 Fields: TypeAlias = Mapping[str, msgspec.Raw]
@@ -27,6 +28,7 @@ _FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _PLACE = re.compile(r" - at (?P<key>`key` in )?`\$(?P<path>.*)`$", re.DOTALL)
 _FIELD = re.compile(r"^Object (?P<problem>missing required|contains unknown) field `(?P<name>.*)`$", re.DOTALL)
 _PROBLEMS = {"missing required": "it is required", "contains unknown": "there is no such field"}
+_CHOICE = "Invalid enum value"
 _TYPES = re.compile(r"`([a-z]+(?: \| [a-z]+)*)`")
 _NAMES = {"int": "integer", "float": "number", "str": "string", "bool": "boolean"}
 
@@ -40,7 +42,7 @@ def decode(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
     try:
         return decoder.decode(body)
     except msgspec.ValidationError as error:
-        raise _mistake(str(error), "") from error
+        raise _mistake(str(error), "", decoder.type) from error
     except UnicodeDecodeError as error:
         raise CallerError("the body is not JSON: it is not UTF-8", code="invalid_json") from error
     except msgspec.DecodeError as error:
@@ -75,7 +77,7 @@ def convert(value: JSON, type: type[T], field: str = "") -> T:
     try:
         return msgspec.convert(value, type, str_keys=True)
     except msgspec.ValidationError as error:
-        raise _mistake(str(error), field) from error
+        raise _mistake(str(error), field, type) from error
 
 
 def query(parameters: Mapping[str, str], type: type[T]) -> T:
@@ -83,29 +85,35 @@ def query(parameters: Mapping[str, str], type: type[T]) -> T:
     try:
         return msgspec.convert(dict(parameters), type, strict=False)
     except msgspec.ValidationError as error:
-        raise _mistake(str(error), "") from error
+        raise _mistake(str(error), "", type) from error
 
 
 def refuse(field: str, why: str, *, code: str | None = None) -> CallerError:
     return CallerError(f"{field}: {why}", code=code, param=field)
 
 
-def _mistake(words: str, field: str) -> CallerError:
+def _mistake(words: str, field: str, type: object) -> CallerError:
     """msgspec's words, with the place taken out of them and put in front."""
-    if place := _PLACE.search(words):
+    place = _PLACE.search(words)
+    expected = _expected(choices(type, place["path"] if place else "")) if words.startswith(_CHOICE) else ""
+    if place:
         words = words[: place.start()] + (", as a key" if place["key"] else "")
         field += place["path"].replace("[...]", "")
     if about := _FIELD.match(words):
         field, words = f"{field}.{about['name']}", _PROBLEMS[about["problem"]]
     field = field.removeprefix(".")
-    sentence = _sentence(words)
+    sentence = _sentence(words) + expected
     return CallerError(f"{field}: {sentence}" if field else f"the body: {sentence}", param=field or None)
+
+
+def _expected(known: list[str]) -> str:
+    return f": expected {' or '.join(filter(None, (', '.join(known[:-1]), known[-1])))}" if known else ""
 
 
 def _sentence(words: str) -> str:
     if " matching regex " in words:  # there is one pattern, that of ids
         return IDS
-    words = words.replace("Invalid enum value", "there is no such choice as")
+    words = words.replace(_CHOICE, "there is no such choice as")
     words = _TYPES.sub(_for_people, words)
     return words[:1].lower() + words[1:]
 
