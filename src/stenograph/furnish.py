@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import secrets
 import string
 import time
@@ -26,6 +27,7 @@ from stenograph.render.template import Template
 from stenograph.render.tokenizer import Tokenizer
 from stenograph.store.store import Store
 
+logger = logging.getLogger("stenograph")
 IN_MEMORY = ":memory:"
 ALPHABET = string.ascii_letters + string.digits
 CALL_ID_LENGTH = 9
@@ -42,6 +44,7 @@ async def furnished(settings: Settings, log: Path | None = None, own: Engine | N
     except BaseException:
         await pool.close()
         raise
+    _introduce(pool, files.name, settings)
     return House(
         engines=pool,
         info=info,
@@ -52,6 +55,20 @@ async def furnished(settings: Settings, log: Path | None = None, own: Engine | N
         history=settings.history,
         reasoning=settings.reasoning,
     )
+
+
+def _introduce(pool: Pool, tokenizer: str, settings: Settings) -> None:
+    """What was found out by itself: the first thing to look at where a prompt reads oddly."""
+    for info in (member.info for member in pool.members):
+        logger.info(
+            "%s serves %s: context of %d tokens, %s logprobs",
+            info.name,
+            info.model,
+            info.max_model_len,
+            info.logprob_kind,
+        )
+    template = settings.chat_template or tokenizer
+    logger.info("tokenizer: %s; chat template: %s; the record is in %s", tokenizer, template, settings.store)
 
 
 def new_call_id() -> str:
