@@ -15,7 +15,7 @@ from stenograph.config import Settings
 from stenograph.core import Fork
 from stenograph.errors import TemplateRefused
 from stenograph.furnish import renderer_of
-from stenograph.render.learn import TOOLS
+from stenograph.render.telltales import TOOLS
 from stenograph.render.probe import Probe, probe
 from stenograph.render.rehearsal import NotReadBack, Reply, Setting, Step, rehearse
 from stenograph.render.renderer import Renderer
