@@ -15,10 +15,10 @@ from stenograph.config import Settings
 from stenograph.core import Fork
 from stenograph.errors import TemplateRefused
 from stenograph.furnish import renderer_of
-from stenograph.render.learn import TOOLS
 from stenograph.render.probe import Probe, probe
 from stenograph.render.rehearsal import NotReadBack, Reply, Setting, Step, rehearse
 from stenograph.render.renderer import Renderer
+from stenograph.render.telltales import TOOLS
 from stenograph.render.trials import Cost, Thinking
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -14,9 +14,9 @@ from unittest.mock import patch
 import hypothesis.strategies as st
 from hypothesis import given, settings
 
-from stenograph.render.learn import TOOLS
 from stenograph.render.rehearsal import Reply, Setting, rehearse
 from stenograph.render.renderer import Renderer
+from stenograph.render.telltales import TOOLS
 from stenograph.render.template import Template
 from stenograph.render.tokenizer import Tokenizer
 from tests.laws.habits import Habit, habits, play

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from stenograph.core import Message
-from stenograph.render.learn import TOOLS
 from stenograph.render.probe import Probe, probe
 from stenograph.render.rehearsal import Reply, Setting, Step, rehearse
 from stenograph.render.takes import Kind
+from stenograph.render.telltales import TOOLS
 from stenograph.render.tokenizer import Tokenizer
 from stenograph.render.trials import RolloutName, TailName, Thinking
 from tests.render import odd_templates

@@ -5,7 +5,8 @@ from __future__ import annotations
 from stenograph.core import Value
 from stenograph.render.coded import Coding
 from stenograph.render.grammar import CallForm, Grammar
-from stenograph.render.learn import ASKED, KEYS, SAYS, Learner, reply, returned
+from stenograph.render.learner import Learner
+from stenograph.render.telltales import ASKED, KEYS, SAYS, reply, returned
 from stenograph.render.template import Template
 
 

@@ -8,10 +8,10 @@ from typing import Literal
 from stenograph.core import Conversation, Value
 from stenograph.render.family import Family
 from stenograph.render.grammar import CallForm
-from stenograph.render.learn import TOOLS
 from stenograph.render.marks import ANYTHING
 from stenograph.render.renderer import Renderer
 from stenograph.render.takes import Reasoning, Take, reasoning, takes, tells_the_date
+from stenograph.render.telltales import TOOLS
 from stenograph.render.trials import Able, Cost, Tail, costs, tails
 
 

@@ -8,8 +8,8 @@ from typing import Literal, TypeAlias
 
 from stenograph.core import Conversation, Message, ToolCall, Value
 from stenograph.errors import TemplateRefused
-from stenograph.render.learn import TOOLS
 from stenograph.render.renderer import Renderer
+from stenograph.render.telltales import TOOLS
 
 DAYS = (datetime.datetime(2024, 2, 29, 23, 59), datetime.datetime(2031, 10, 5, 0, 1))
 """Two times that no way of printing a date confuses."""

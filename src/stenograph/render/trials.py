@@ -7,10 +7,10 @@ from typing import Literal, TypeAlias
 
 from stenograph.core import JSON, Conversation, Fork, Value
 from stenograph.errors import TemplateRefused
-from stenograph.render.learn import TOOLS
 from stenograph.render.rehearsal import NotReadBack, Reply, Setting, Step, rehearse
 from stenograph.render.renderer import Renderer
 from stenograph.render.takes import Kind, Take, own_words
+from stenograph.render.telltales import TOOLS
 
 SETTINGS = tuple(
     Setting(history, reasoning) for history in ("template", "verbatim") for reasoning in ("restore", "strict")

@@ -1,0 +1,118 @@
+"""The calls of a reply, one behind the other, and where they end."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable
+
+from stenograph.core import ToolCall
+from stenograph.render.calls import MORE, Read, ReadCall, Schemas, read_call
+from stenograph.render.coded import Coding, ends_tag
+from stenograph.render.grammar import CallForm
+from stenograph.render.heard import Heard
+from stenograph.render.marks import ANYTHING, SHORT, common_start
+from stenograph.render.unread import Unread
+
+
+class Next(enum.Enum):
+    """What is to be done about the text that is not read yet."""
+
+    WAIT = enum.auto()
+    """For more of it."""
+    CALL = enum.auto()
+    """A call has been opened."""
+    BETWEEN = enum.auto()
+    """A call has been read: another may follow."""
+    NO_CALL = enum.auto()
+    """What was opened is none: it is text."""
+    TEXT = enum.auto()
+    """The calls are over."""
+
+
+class CallReader:
+    def __init__(
+        self,
+        form: CallForm,
+        unread: Unread,
+        heard: Heard,
+        coding: Coding,
+        schemas: Schemas,
+        new_call_id: Callable[[], str],
+    ) -> None:
+        self.form = form
+        self.opened = ""
+        """The opening of the call being read, and the space before it: text after all, where it is no call."""
+        self._unread = unread
+        self._heard = heard
+        self._coding = coding
+        self._schemas = schemas
+        self._new_call_id = new_call_id
+
+    @property
+    def has_opening(self) -> bool:
+        return bool(self.form.opening.strip())
+
+    def open(self, start: int, end: int, space: str = "") -> None:
+        """The unread text begins with a call's opening, from `start` to `end`; `space` stood before it."""
+        self.opened = space + self._unread.take(end)[start:]
+
+    def read(self, *, final: bool) -> Next:
+        read = read_call(self.form, self._unread.text, self._schemas, final=final)
+        if read is MORE:
+            return Next.WAIT
+        if not isinstance(read, Read):
+            return Next.NO_CALL
+        for call in read.calls:
+            self._add(call)
+        self._unread.take(read.end)
+        return Next.BETWEEN
+
+    def _add(self, read: ReadCall) -> None:
+        spell = self._coding.spell
+        id = read.id or self._id_in_opening() or self._new_call_id()
+        self._heard.call(ToolCall(id, spell(read.name), read.arguments, spell(read.text)), spell(read.text))
+
+    def _id_in_opening(self) -> str | None:
+        """The call's id, where the family writes it before the name. (The opening may lack its beginning.)"""
+        opened = self.opened.strip()
+        for literal in (self.form.again.strip(), self.form.opening.strip()):
+            before, wild, behind = literal.partition(ANYTHING)
+            said = opened.removesuffix(behind)
+            if wild and before and said != opened and before[-1] in said:
+                return said[said.rfind(before[-1]) + 1 :].strip() or None
+        return None
+
+    def next(self, *, final: bool) -> Next:
+        """Behind a call: another one, the end of them all, or text."""
+        form, unread = self.form, self._unread
+        another = unread.meet(form.again) if form.again.strip() else unread.meet(form.start)
+        if isinstance(another, int):
+            behind = another if form.again.strip() or self.has_opening else another - len(form.start)
+            self.open(self._call_closed(), behind)
+            return Next.CALL
+        if form.kind == "object" and isinstance(beside := unread.meet("{"), int):
+            self.open(0, beside - 1)
+            return Next.CALL
+        closed = unread.meet(form.closing) if form.closing.strip() else None
+        if SHORT in (another, closed):
+            unread.text = "" if final else unread.text
+            return Next.WAIT
+        return self._after_calls(closed, final) if isinstance(closed, int) else Next.TEXT
+
+    def _call_closed(self) -> int:
+        """Where the close of the last call ends: should the next one turn out to be none, this is not its text."""
+        shared = common_start([self.form.again.strip(), self.form.closing.strip()])
+        tag = next((place for place in range(len(shared), 0, -1) if ends_tag(shared[place - 1])), 0)
+        end = self._unread.meet(shared[:tag]) if tag else 0
+        return end if isinstance(end, int) else 0
+
+    def _after_calls(self, closed: int, final: bool) -> Next:
+        """A model may close its calls and open them again."""
+        again = self._unread.meet(self.form.opening, closed) if self.has_opening else None
+        if again is SHORT and not final:
+            return Next.WAIT
+        if isinstance(again, int):
+            self.open(0, again)
+            return Next.CALL
+        self._unread.take(closed)
+        return Next.TEXT

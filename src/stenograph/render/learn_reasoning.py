@@ -1,0 +1,89 @@
+"""How a template writes reasoning: under which name it asks for it, and what it puts around it."""
+
+from __future__ import annotations
+
+import msgspec
+
+from stenograph.core import Message
+from stenograph.render.coded import Coding
+from stenograph.render.grammar import CallForm
+from stenograph.render.learner import THINK_WORDS, Learner
+from stenograph.render.marks import common_start
+from stenograph.render.telltales import ASKED, IDS, NAMES, SAYS, THINKS, reply, returned
+from stenograph.render.template import Style, Template
+
+REASONING_KEYS = ("reasoning_content", "thinking", "reasoning")
+
+
+def with_reasoning_key(learner: Learner) -> Style:
+    """By which name the template asks for reasoning: the one under which it writes some."""
+    for key in REASONING_KEYS:
+        style = msgspec.structs.replace(learner.style, reasoning_key=key)
+        renders = (learner.restyled(style).region(message, tail, tools=tools) for tools, message, tail in THINKING)
+        if any(text is not None and THINKS in text for text in renders):
+            return style
+    return learner.style
+
+
+THINKING: tuple[tuple[bool, Message, tuple[Message, ...]], ...] = (
+    (True, reply(thinks=True, calls=1), (returned(0),)),
+    (False, reply(says=True, thinks=True), ()),
+    (False, reply(says=True, thinks=True), (ASKED,)),
+)
+"""Where templates keep reasoning: inside a tool loop, on the last reply, always. (Tools?, reply, tail)"""
+
+
+def think_markers(learner: Learner, call: CallForm | None, words: tuple[str, str] | None) -> tuple[str, str] | None:
+    """What stands before reasoning, and what closes it whatever comes behind it."""
+    openings, closings = [], []
+    for tools, message, tail in THINKING:
+        region = learner.region(message, tail, tools=tools)
+        if region is None or THINKS not in region:
+            continue
+        before, _, behind = region.partition(THINKS)
+        openings.append(before.strip())
+        if message.content:
+            closings.append(behind.partition(SAYS)[0].strip())
+        elif call is not None:
+            closings.append(_until_call(behind, call).strip())
+    closing = common_start(closings) if closings else ""
+    if not closing:
+        return words
+    if len(set(closings)) == 1:
+        # what opens content anyway is no part of it; unless it is all there is, which a reply without reasoning closes
+        closing = closing.removesuffix(opening_of_content(learner).strip()).strip() or closing
+    opening = max(openings, key=len)
+    return (opening or (words[0] if words else _opened_by_prompt(learner)), closing)
+
+
+def _until_call(text: str, call: CallForm) -> str:
+    """What stands before the opening of a call; all up to a name where that begins with the end of reasoning."""
+    before, opening, _ = text.partition(call.opening.strip() or "{")
+    named = min((place for name in (NAMES[0], IDS[0]) if (place := text.find(name)) >= 0), default=len(text))
+    return before if before.strip() or not opening else text[:named]
+
+
+def _opened_by_prompt(learner: Learner) -> str:
+    """Reasoning that stands right behind the header of a turn is opened by the whole of it."""
+    asked, prompt = learner.render([ASKED], generate=False), learner.render([ASKED])
+    return prompt[len(common_start([asked, prompt])) :].strip() if asked is not None and prompt is not None else ""
+
+
+def think_by_words(template: Template, coding: Coding) -> tuple[str, str] | None:
+    """A template that names the markers is for a model that thinks, even where it drops all reasoning."""
+    if THINK_WORDS[1] not in template.source:
+        return None
+    return coding.code(THINK_WORDS[0]), coding.code(THINK_WORDS[1])
+
+
+def opening_of_content(learner: Learner) -> str:
+    region = learner.region(reply(says=True), (ASKED,)) or learner.region(reply(says=True), ())
+    return region.partition(SAYS)[0].strip() if region and SAYS in region else ""
+
+
+def without_think(opening: str, think: tuple[str, str] | None) -> str:
+    """An empty reasoning block before something else says nothing, nor does closing one that the prompt opened."""
+    text = opening.lstrip()
+    for word in think or ():
+        text = text.removeprefix(word).lstrip() if word else text
+    return text
