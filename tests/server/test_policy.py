@@ -123,6 +123,20 @@ async def test_a_retry_joins_a_call_whose_caller_still_waits(stage: Stage, heade
     assert len(stage.watched.calls) == 1
 
 
+@pytest.mark.parametrize("body", [{"model": "m", "max_tokens": 9, "messages": HELLO}, {"model": "m", "input": "hello"}])
+@pytest.mark.parametrize("stream", [False, True], ids=["json", "stream"])
+async def test_a_key_of_a_call_with_several_choices_is_not_one_of_a_call_with_one(
+    stage: Stage, body: JSON, stream: bool
+) -> None:
+    """Protocols that know of one choice only could not even say what was sampled."""
+    keyed = {"idempotency-key": "k"}
+    await stage.say("s", HELLO, keyed, n=2)
+    route = "messages" if "messages" in body else "responses"
+    again = await stage.http.post(f"/s/s/v1/{route}", json=body | {"stream": stream}, headers=keyed)
+    assert (again.status_code, "call with n = 2" in again.text) == (400, True)
+    assert len(stage.watched.calls) == 1
+
+
 # ------------------------------------------------------------------------------------------------------------ refusals
 
 
