@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from stenograph.core import JSON
-from stenograph.engine.script import Script
+from stenograph.engine.script import FaultKind, Script
 from stenograph.store.memory import MemoryStore
 from tests.laws.checks import check_session
 from tests.stage import models
@@ -81,6 +81,28 @@ async def test_a_budget_of_turns_ends_a_rollout_with_a_clear_error(stage: Stage)
     assert "budget of 1 turns is used up" in answer.error["message"]
     assert (await stage.get("/sessions/s"))["attempts"]["refused"] == 1
     await check_session(stage, "s")
+
+
+async def test_calls_that_are_under_way_count_as_turns(stage: Stage) -> None:
+    await stage.tell("/sessions", {"id": "s", "budget": {"turns": 2}})
+    answers = await asyncio.gather(*(stage.say("s", [user(f"hello {place}")]) for place in range(5)))
+    assert sorted(answer.status for answer in answers) == [200, 200, 400, 400, 400]
+    assert len(stage.tree("s").turns) == 2
+
+
+async def test_a_call_that_failed_is_no_turn_of_the_budget(stage: Stage) -> None:
+    await stage.tell("/sessions", {"id": "s", "budget": {"turns": 1}})
+    with stage.watched.faulty(FaultKind.CRASH):
+        assert (await stage.say("s", HELLO)).status == 502
+    assert (await stage.say("s", HELLO)).complete
+
+
+async def test_the_choices_of_a_call_share_a_budget_of_tokens(stage: Stage) -> None:
+    await stage.tell("/sessions", {"id": "s", "budget": {"tokens": 9}})
+    answer = await stage.say("s", HELLO, n=4)
+    assert all(len(choice.token_ids) <= 2 for choice in answer.choices)
+    refused = await stage.say("s", HELLO, n=64)
+    assert (refused.status, (refused.error or {})["code"]) == (400, "budget_exhausted")
 
 
 async def test_a_budget_of_tokens_cuts_the_reply_that_reaches_it(stage: Stage) -> None:
