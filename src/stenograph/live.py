@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from stenograph.core import SessionFacts
 from stenograph.session.heard import Heard
@@ -16,6 +18,8 @@ class LiveSession:
         """Replaced at once where they change, and then made durable: the last commit under way has the newest."""
         self.tree = tree
         self.heard = Heard()
+        self.under_way = 0
+        """Calls that are decided, and not recorded yet."""
         self.commit_lock = asyncio.Lock()
         """Held from the last look at the tree until the turn is durable and in it; never across generation."""
 
@@ -23,6 +27,14 @@ class LiveSession:
     def engine(self) -> str | None:
         """Which one sampled its latest tokens."""
         return next((turn.parts[-1].engine for turn in reversed(self.tree.turns.values()) if turn.parts), None)
+
+    @contextmanager
+    def calling(self) -> Iterator[None]:
+        self.under_way += 1
+        try:
+            yield
+        finally:
+            self.under_way -= 1
 
 
 def revived(stored: StoredSession) -> LiveSession:

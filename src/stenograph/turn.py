@@ -88,9 +88,10 @@ async def take_turn(
 ) -> None:
     """`emit` gets the events of the answer, `seal` is called when the turn can no longer be taken back."""
     pending = prepare(house, session, ask, ticket)
-    tally = await generate(house, pending, emit)
-    seal()
-    turns = await commit(house, session, pending, tally)
+    with session.calling():
+        tally = await generate(house, pending, emit)
+        seal()
+        turns = await commit(house, session, pending, tally)
     for event in conclusion(turns, len(pending.sent.prompt)):
         emit(event)
 
@@ -137,7 +138,7 @@ def _told_stop(turn: Turn) -> int | str | None:
 
 def prepare(house: House, session: LiveSession, ask: Ask, ticket: Ticket) -> Pending:
     check_open(session.facts)
-    budget = check_budget(session.facts.budget, session.tree)
+    budget = check_budget(session.facts.budget, session.tree, under_way=session.under_way, n=ask.n)
     decision = decided(house, session, ask)
     overlay, forced = overlaid(ask, ticket.defaults, ticket.force)
     sampling = msgspec.structs.replace(overlay, guide=decision.guide)

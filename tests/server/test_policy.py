@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from stenograph.core import JSON
-from stenograph.engine.script import Script
+from stenograph.engine.script import FaultKind, Script
 from stenograph.store.memory import MemoryStore
 from tests.laws.checks import check_session
 from tests.stage import models
@@ -83,6 +83,28 @@ async def test_a_budget_of_turns_ends_a_rollout_with_a_clear_error(stage: Stage)
     await check_session(stage, "s")
 
 
+async def test_calls_that_are_under_way_count_as_turns(stage: Stage) -> None:
+    await stage.tell("/sessions", {"id": "s", "budget": {"turns": 2}})
+    answers = await asyncio.gather(*(stage.say("s", [user(f"hello {place}")]) for place in range(5)))
+    assert sorted(answer.status for answer in answers) == [200, 200, 400, 400, 400]
+    assert len(stage.tree("s").turns) == 2
+
+
+async def test_a_call_that_failed_is_no_turn_of_the_budget(stage: Stage) -> None:
+    await stage.tell("/sessions", {"id": "s", "budget": {"turns": 1}})
+    with stage.watched.faulty(FaultKind.CRASH):
+        assert (await stage.say("s", HELLO)).status == 502
+    assert (await stage.say("s", HELLO)).complete
+
+
+async def test_the_choices_of_a_call_share_a_budget_of_tokens(stage: Stage) -> None:
+    await stage.tell("/sessions", {"id": "s", "budget": {"tokens": 9}})
+    answer = await stage.say("s", HELLO, n=4)
+    assert all(len(choice.token_ids) <= 2 for choice in answer.choices)
+    refused = await stage.say("s", HELLO, n=64)
+    assert (refused.status, (refused.error or {})["code"]) == (400, "budget_exhausted")
+
+
 async def test_a_budget_of_tokens_cuts_the_reply_that_reaches_it(stage: Stage) -> None:
     await stage.tell("/sessions", {"id": "s", "budget": {"tokens": 2}})
     answer = await stage.say("s", HELLO, min_tokens=2)
@@ -120,6 +142,20 @@ async def test_a_retry_joins_a_call_whose_caller_still_waits(stage: Stage, heade
     again = asyncio.create_task(stage.say("s", HELLO, headers))
     stage.watched.gate.set()
     assert (await first).turn_id == (await again).turn_id
+    assert len(stage.watched.calls) == 1
+
+
+@pytest.mark.parametrize("body", [{"model": "m", "max_tokens": 9, "messages": HELLO}, {"model": "m", "input": "hello"}])
+@pytest.mark.parametrize("stream", [False, True], ids=["json", "stream"])
+async def test_a_key_of_a_call_with_several_choices_is_not_one_of_a_call_with_one(
+    stage: Stage, body: JSON, stream: bool
+) -> None:
+    """Protocols that know of one choice only could not even say what was sampled."""
+    keyed = {"idempotency-key": "k"}
+    await stage.say("s", HELLO, keyed, n=2)
+    route = "messages" if "messages" in body else "responses"
+    again = await stage.http.post(f"/s/s/v1/{route}", json=body | {"stream": stream}, headers=keyed)
+    assert (again.status_code, "call with n = 2" in again.text) == (400, True)
     assert len(stage.watched.calls) == 1
 
 

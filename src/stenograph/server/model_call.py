@@ -91,7 +91,10 @@ class ModelCall:
         first_try = flights.repeated(ticket, session.tree, retried=retried)
         if first_try is None:
             first_try = flights.start(ticket, lambda emit, seal: _fly(desk, session, decoded, ticket, emit, seal))
-        return _Answer(desk, session, first_try)
+        answer = _Answer(desk, session, first_try)
+        if len(answer.turn_ids) != decoded.ask.n:
+            raise CallerError(f"Idempotency-Key: it is that of a call with n = {len(answer.turn_ids)}", param="n")
+        return answer
 
 
 class _Answer:

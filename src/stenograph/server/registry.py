@@ -7,6 +7,8 @@ import hashlib
 import secrets
 from collections.abc import Callable, Iterator
 
+import msgspec
+
 from stenograph.core import Attempt, SessionFacts, State
 from stenograph.errors import Conflict, NotFound
 from stenograph.live import LiveSession, revived
@@ -27,6 +29,8 @@ class Registry:
         """Of every session, in the order in which they were opened; the live ones' own are newer."""
         self._by_key = {facts.key_hash: facts.id for facts in self._facts.values()}
         self._writing: set[asyncio.Task[None]] = set()
+        self._leaving: set[str] = set()
+        """Sessions that are being deleted: they keep their names until that is durable."""
 
     # -- opening and finding -------------------------------------------------------------------------------
 
@@ -49,7 +53,7 @@ class Registry:
     def must(self, id: str) -> LiveSession:
         session = self.get(id)
         if session is None:
-            raise NotFound(f"there is no session {id}", code="session_not_found")
+            raise _none(id)
         return session
 
     def by_key(self, key: str) -> str | None:
@@ -67,6 +71,8 @@ class Registry:
 
     def change(self, session: LiveSession, facts: SessionFacts) -> asyncio.Task[None]:
         """In memory at once; the task is done when it is durable."""
+        if self._live.get(facts.id) is not session or facts.id in self._leaving:
+            raise _none(facts.id)
         session.facts = self._facts[facts.id] = facts
         task = asyncio.get_running_loop().create_task(self._write(session))
         self._writing.add(task)
@@ -74,8 +80,10 @@ class Registry:
         return task
 
     async def _write(self, session: LiveSession) -> None:
-        """The newest facts, whichever change this was begun for: an older one must not come last."""
-        await self._store.commit([session.facts])
+        """The newest facts, whichever change this was begun for: an older one must not come last. A session that was
+        deleted meanwhile has none."""
+        if self._live.get(session.facts.id) is session and session.facts.id not in self._leaving:
+            await self._store.commit([session.facts])
 
     def end(self, session: LiveSession, state: State, error: str | None) -> asyncio.Task[None]:
         task = self.change(session, lifecycle.ended(session.facts, state, error, self._now()))
@@ -87,15 +95,28 @@ class Registry:
         return self.change(session, lifecycle.attempted(session.facts, attempt, self._now()))
 
     async def delete(self, session: LiveSession) -> None:
-        """What is under way ends first: written later, it would bring the session back."""
-        id, flights = session.facts.id, self.flights(session)
+        """It takes no more calls, and what is under way ends first: written later, either would bring it back."""
+        id, before = session.facts.id, session.facts
+        if id in self._leaving:
+            raise _none(id)
+        self._leaving.add(id)
+        session.facts = msgspec.structs.replace(before, state=State.CANCELLED)
+        try:
+            await self._emptied(session)
+            await self._store.delete(id)
+        except BaseException:
+            session.facts = before
+            raise
+        finally:
+            self._leaving.discard(id)
+        self._by_key.pop(before.key_hash, None)
+        for kept in (self._live, self._flights, self._facts):
+            kept.pop(id, None)
+
+    async def _emptied(self, session: LiveSession) -> None:
+        flights = self.flights(session)
         flights.abort()
         await flights.ended()
-        await self._store.delete(id)
-        self._by_key.pop(session.facts.key_hash, None)
-        self._live.pop(id, None)
-        self._flights.pop(id, None)
-        self._facts.pop(id, None)
 
     def expire(self) -> None:
         """Ends what nobody has called for its `ttl`."""
@@ -112,6 +133,10 @@ class Registry:
             await flights.ended()
         if self._writing:
             await asyncio.wait(set(self._writing))
+
+
+def _none(id: str) -> NotFound:
+    return NotFound(f"there is no session {id}", code="session_not_found")
 
 
 def hash_key(key: str) -> str:

@@ -56,13 +56,14 @@ def attempted(facts: SessionFacts, attempt: Attempt, now: float) -> SessionFacts
     return msgspec.structs.replace(facts, attempts=attempts, touched_at=now)
 
 
-def check_budget(budget: Budget, tree: Tree) -> int | None:
-    """How many tokens may still be sampled; None: as many as wanted."""
-    if budget.turns is not None and len(tree.calls) >= budget.turns:
+def check_budget(budget: Budget, tree: Tree, *, under_way: int, n: int) -> int | None:
+    """How many tokens each of `n` choices may sample; None: as many as wanted. Calls `under_way` will be turns."""
+    if budget.turns is not None and len(tree.calls) + under_way >= budget.turns:
         raise CallerError(f"the session's budget of {budget.turns} turns is used up", code="budget_exhausted")
     if budget.tokens is None:
         return None
     left = budget.tokens - tree.sampled_tokens
-    if left <= 0:
-        raise CallerError(f"the session's budget of {budget.tokens} tokens is used up", code="budget_exhausted")
-    return left
+    if left < n:
+        message = f"the session's budget of {budget.tokens} tokens is used up"
+        raise CallerError(message + (f": {left} left for {n} choices" if left > 0 else ""), code="budget_exhausted")
+    return left // n
