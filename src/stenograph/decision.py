@@ -21,6 +21,7 @@ from stenograph.core import (
     Ids,
     Message,
     Note,
+    NoteKind,
     Text,
     Tokens,
     Value,
@@ -132,8 +133,8 @@ def _conversation(
         prompt=np.concatenate([session.tree.ids(parent), prompt.context]),
         text_chars=prompt.text_chars,
         text_hash=prompt.text_hash,
-        inert=prompt.inert,
-        notes=matched.notes,
+        inert=prompt.look.inert,
+        notes=(*matched.notes, *map(_not_written, prompt.look.unwritten)),
         template_hash=family.template.hash,
         keys=_keys(asked.conversation),
         closes=family.stop_strings,
@@ -157,6 +158,10 @@ def _rendered(
         verbatim=(facts.history or house.history) == "verbatim",
     )
     return prompt, path[prompt.kept - 1].turn.id if prompt.kept else None
+
+
+def _not_written(path: str) -> Note:
+    return Note(NoteKind.FIELD_IGNORED, f"{path}: the template writes nothing of it")
 
 
 def _keys(conversation: Conversation) -> tuple[Blob, Blob]:

@@ -56,6 +56,11 @@ REFUSED: dict[tuple[str, str], str] = {
     ("qwen3.5", "a system message in the middle"): "System message must be at the beginning",
 }
 """Cells that a template refuses, in its own words."""
+UNWRITTEN: dict[tuple[str, str], str] = {
+    ("gpt-oss", "a system message in the middle"): "only the first message gives instructions",
+    ("gpt-oss", "two calls in one reply"): "only the first call is written",
+}
+"""Cells of which a template leaves something out: each is told by one note."""
 TOOLS_UNTOLD = {"deepseek-v3.1"}
 """Their template writes calls and results but not the list of tools: an agent's system message has to."""
 
@@ -67,6 +72,10 @@ def rewritten(model: Model, kind: str, history: str = "template") -> str:
 
 def refuses(model: Model, cell: str) -> bool:
     return (model.name, cell) in REFUSED
+
+
+def notes_on(model: Model, cell: str) -> dict[str, int]:
+    return {"field_ignored": 1} if (model.name, cell) in UNWRITTEN else {}
 
 
 def opens_reasoning(model: Model) -> bool:

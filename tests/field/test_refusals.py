@@ -6,7 +6,7 @@ import openai
 import pytest
 
 from stenograph.core import JSON
-from tests.field.families import REFUSED, refuses
+from tests.field.families import REFUSED, notes_on, refuses
 from tests.field.play import TOOL, Play, Talk, playing, system, user
 from tests.field.player import Line
 from tests.stage.models import Model
@@ -59,7 +59,7 @@ async def test_only_the_listed_cells_are_refused(model: Model, cell: str) -> Non
         if not refuses(model, cell):
             await CELLS[cell](play)
             forks = [call.fork.reason.value if call.fork else "" for call in play.record().calls]
-            await play.left(*forks, samples=1 + sum(map(bool, forks)))
+            await play.left(*forks, notes=notes_on(model, cell), samples=1 + sum(map(bool, forks)))
             return
         with pytest.raises(openai.BadRequestError) as refused:
             await CELLS[cell](play)

@@ -136,6 +136,22 @@ SIDE_BY_SIDE = (
 )
 """JSON objects with nothing between them."""
 
+DEAF = (
+    "{% for m in messages %}"
+    "{% if loop.first and m.role == 'system' or m.role in ['user', 'assistant', 'tool'] %}"
+    "<|im_start|>{{ m.role }}\n{{ m.content | upper if m.role == 'system' else m.content }}<|im_end|>\n"
+    "{% endif %}{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+"""Leaves out instructions that come later, and whatever is called; the first ones it shouts."""
+
+LATEST = (
+    "{% for m in messages %}<|im_start|>{{ m.role }} {{ 'new' if loop.revindex0 < 3 else 'old' }}\n"
+    "{{ m.content }}<|im_end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant new\n{% endif %}"
+)
+"""Rewrites what it wrote before a reply in as many letters, and nothing of the reply."""
+
 ALL = {
     "plain_text": PLAIN_TEXT,
     "odd_markers": ODD_MARKERS,

@@ -71,6 +71,8 @@ class Rollout:
         self.tree = Tree()
         self.forks: list[str] = []
         """By turn, the reason; '' where there is none."""
+        self.unwritten: list[tuple[str, ...]] = []
+        """By turn, what the template writes nothing of."""
         self.family: Family = renderer.family(Conversation((), (TOOL,)))
         """How the model writes: models with a second template write by that one."""
         self._writer = ReplyWriter(self.family, renderer.eos)
@@ -113,6 +115,7 @@ class Rollout:
             self._check_reply(turn.reply, says, thinks, calls)
         self.tree.add([turn])
         self.forks.append(fork.reason.value if fork else "")
+        self.unwritten.append(prompt.look.unwritten)
         return turn.reply
 
     def _check_against_full(
@@ -123,6 +126,7 @@ class Rollout:
         full = Prompting(family, whole, path, sampled, NOW).prompt(verbatim=self._verbatim)
         assert (prompt.kept, prompt.text_hash, prompt.fork) == (full.kept, full.text_hash, full.fork)
         assert prompt.context.tolist() == full.context.tolist()
+        assert prompt.look.unwritten == full.look.unwritten
 
     def _turn(
         self,
@@ -149,7 +153,7 @@ class Rollout:
             context=prompt.context,
             text_chars=prompt.text_chars,
             text_hash=prompt.text_hash,
-            inert=prompt.inert and (kept[-1].call.inert if kept else True),
+            inert=prompt.look.inert and (kept[-1].call.inert if kept else True),
             messages=whole.messages[matched.shared :],
             tools_hash=asked.tools_hash,
             arguments_hash=asked.arguments_hash,

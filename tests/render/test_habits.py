@@ -198,3 +198,13 @@ def test_a_refusing_template_is_the_callers_fault(shared_tokenizers: dict[str, P
     rollout = Rollout(renderer_at(shared_tokenizers["gemma3"]))
     with pytest.raises(TemplateRefused, match="alternate"):
         rollout.ask([user("One"), user("Two")], says="Never")
+
+
+@pytest.mark.parametrize("said", ["<|channel|>", "<|channel|>final", "<|channel|>analysis"])
+def test_a_reply_cut_inside_its_header_says_nothing(shared_tokenizers: dict[str, Path], said: str) -> None:
+    """What closes it is the template's: it goes on where the header it writes is the one that was begun."""
+    rollout = Rollout(renderer_at(shared_tokenizers["gpt-oss"]), seed=5)
+    reply = rollout.ask([user("Hello")], raw=said)
+    assert (reply.reasoning, reply.content) == (None, "")
+    rollout.ask([user("Hello"), reply, user("Go on")], says="Yes.")
+    assert rollout.forks == ["", REWROTE if said.endswith("analysis") else ""]

@@ -154,6 +154,50 @@ def test_channels_between_control_tokens(tokenizer: Tokenizer) -> None:
     assert not any(rollout.forks)
 
 
+def test_what_is_rewritten_in_as_many_letters_is_found_out(tokenizer: Tokenizer) -> None:
+    """The lengths agree, and so does the reply: only the hash of what precedes it tells."""
+    rollout = Rollout(renderer_with(tokenizer, odd_templates.LATEST, EOS), seed=15)
+    messages = [user("Hello")]
+    for number in range(4):
+        reply = rollout.ask(messages, says=f"Answer {number}.")
+        messages += [echo(reply), user("Next")]
+    assert rollout.forks == ["", "", REWROTE, REWROTE]
+
+
+def test_a_message_that_the_template_leaves_out_is_told(tokenizer: Tokenizer) -> None:
+    """Once, on the turn that brings it, by certificate or not; a text that is written otherwise is written."""
+    rollout = Rollout(renderer_with(tokenizer, odd_templates.DEAF, EOS), seed=16)
+    messages = [Message("system", "Be brief."), user("Hello")]
+    for number in range(8):
+        reply = rollout.ask(messages, says=f"Answer {number}.")
+        messages += [echo(reply), Message("system", "Be verbose."), user("Next")]
+    assert rollout.unwritten == [(), *((f"messages[{at}]",) for at in range(3, 24, 3))]
+    assert rollout.renderer.certificates.quick >= 3
+    assert not any(rollout.forks)
+
+
+def test_calls_that_the_template_leaves_out_are_told(tokenizer: Tokenizer) -> None:
+    renderer = renderer_with(tokenizer, odd_templates.DEAF, EOS)
+    call = ToolCall("callnr001", "look", {"q": "cats"})
+    silent, spoken = Message("assistant", tool_calls=(call,)), Message("assistant", "Now:", tool_calls=(call,))
+    found = Message("tool", "found it", tool_call_id=call.id)
+    told = [user("Find"), silent, found, spoken, found, user("Again")]
+    for messages in (told, [*told, Message("assistant", "I begin")]):
+        prompt = renderer.prompt(Conversation(tuple(messages), (TOOL,)), [], sampled=frozenset(), key="", now=NOW)
+        assert prompt.look.unwritten == ("messages[1]", "messages[3].tool_calls")
+
+
+@pytest.mark.parametrize("cut", ["<|im_start|>", "<|im_start|>voi", "<|im_start|>voice"])
+def test_a_reply_cut_inside_its_header_says_nothing(tokenizer: Tokenizer, cut: str) -> None:
+    rollout = Rollout(renderer_with(tokenizer, odd_templates.CHANNELS, EOS), seed=17)
+    messages = [user("Hello")]
+    for _ in range(2):
+        reply = rollout.ask(messages, raw=f"Thought<|im_start|>mind<|im_end|>{cut}")
+        assert (reply.reasoning, reply.content) == ("Thought", "")
+        messages += [echo(reply), user("Go on")]
+    assert not any(rollout.forks)
+
+
 @pytest.mark.parametrize("name", odd_templates.BOMBS)
 def test_a_template_that_goes_on_and_on_is_refused(name: str) -> None:
     template = Template(odd_templates.BOMBS[name], {})

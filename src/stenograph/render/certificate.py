@@ -12,17 +12,18 @@ whether its own messages' texts were inert, and a path with one that was not is 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeAlias
 
 import msgspec
 
 from stenograph.core import Message, ToolCall, Value, text_hash
 from stenograph.errors import TemplateRefused
-from stenograph.render.prompting import Prompt, Prompting, head_length
+from stenograph.render.prompting import Look, Prompt, Prompting, head_length
 from stenograph.render.splice import walk
 from stenograph.render.standin import stand_in, text_stand_in, texts_of
 from stenograph.render.survivors import align
+from stenograph.render.unwritten import unwritten
 
 REPEATS = (1, 2, 3, 8, 17)
 """How often the repeated parts of a skeleton are shown in a proof: a template that counts is found out."""
@@ -84,33 +85,36 @@ class _Case:
         self._work = work
         self._place = work.path[-1].message
         self._head = head = head_length(work.messages)
-        self._tail = [work.masked(place) for place in range(self._place + 1, len(work.messages))]
+        self._tail = {place: work.masked(place) for place in range(self._place + 1, len(work.messages))}
         self.skeleton = skeleton([shape(message) for message in work.messages[head : self._place]])
         self.name = (
             tuple((message.role, message.content) for message in work.messages[:head]),
             self.skeleton,
             shape(work.messages[self._place]),
-            tuple(map(shape, self._tail)),
+            tuple(map(shape, self._tail.values())),
         )
 
     def quick(self) -> Prompt | None:
         """The prompt, from a short render; None where that does not hold together after all."""
         history, work, kept = self._history(2, real_head=False), self._work, len(self._work.path)
-        text = self._text_behind(history, self._tail)
+        text = self._text_behind(history, self._tail.values())
         if text is None:
             return None
-        places = range(len(history) + 1, len(history) + 1 + len(self._tail))
-        marked = self._text_behind(
-            history, [text_stand_in(at, one) for at, one in zip(places, self._tail, strict=True)]
+        shown = {place: text_stand_in(place, one) for place, one in self._tail.items()}
+        marked = self._text_behind(history, shown.values())
+        texts = {saying: said for place, one in self._tail.items() for saying, said in texts_of(place, one)}
+        look = Look(
+            inert=marked is not None and align(text, marked, texts) is not None,
+            unwritten=unwritten(
+                work.new, marked, lambda told: self._text_behind(history, {**self._tail, **told}.values())
+            ),
         )
-        texts = {saying: said for at, one in zip(places, self._tail, strict=True) for saying, said in texts_of(at, one)}
-        inert = marked is not None and align(text, marked, texts) is not None
         ids = work.family.vocabulary.literals.encode_behind(work.last_id(kept), text)
-        return work.made(kept, ids, text, None, inert=inert)
+        return work.made(kept, ids, text, None, look)
 
     def proven(self, prompt: Prompt) -> bool:
         """`prompt`: made from the real history; its text is what every stand-in has to give, too."""
-        texts = (self._text_behind(history, self._tail) for history in self._histories())
+        texts = (self._text_behind(history, self._tail.values()) for history in self._histories())
         return all(text is not None and text_hash(text) == prompt.text_hash for text in texts)
 
     def _histories(self) -> Iterator[list[Message]]:
@@ -124,7 +128,7 @@ class _Case:
         shapes = [one for block in self.skeleton for one in block.shapes * (repeats if block.repeated else 1)]
         return [*head, *map(placeholder, shapes)]
 
-    def _text_behind(self, history: list[Message], tail: Sequence[Message]) -> str | None:
+    def _text_behind(self, history: list[Message], tail: Iterable[Message]) -> str | None:
         """What the template writes behind the reply, having kept what it wrote before it."""
         write, place = self._work.writer.write, len(history)
         reply = stand_in(place, self._work.masked(self._place))

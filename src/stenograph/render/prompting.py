@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 import numpy as np
@@ -15,6 +15,7 @@ from stenograph.render import survivors
 from stenograph.render.family import Family
 from stenograph.render.splice import Step, Walk, behind, walk
 from stenograph.render.standin import Saying, stand_in, text_stand_in, texts_of
+from stenograph.render.unwritten import unwritten
 
 HEAD_ROLES = ("system", "developer")
 
@@ -24,6 +25,15 @@ class Replied(Value):
 
     turn: Turn
     message: int
+
+
+class Look(Value):
+    """What renders with placeholders tell of the messages behind the kept path."""
+
+    inert: bool
+    """No text of theirs changes what the template writes around it."""
+    unwritten: tuple[str, ...]
+    """What of the new ones the template leaves out, as paths (`messages[3]`)."""
 
 
 class Prompt(Value):
@@ -38,8 +48,7 @@ class Prompt(Value):
     """The prompt ends inside an opened reasoning block."""
     fork: Fork | None
     """Why `kept` is not the whole path."""
-    inert: bool
-    """No text of the messages behind the kept path changes what the template writes around it."""
+    look: Look
 
 
 class Prompting:
@@ -101,7 +110,7 @@ class Prompting:
     def _continued(self, render: str, position: int, kept: int, fork: Fork | None) -> Prompt:
         text = render[position:]
         ids = self._literals.encode_behind(self.last_id(kept), text)
-        return self.made(kept, ids, text, fork, inert=self._is_inert(render, position, kept))
+        return self.made(kept, ids, text, fork, self._look(render, position, kept))
 
     def _anew(self, walked: Walk, render: str) -> Prompt:
         """The path is left where the template rewrote it: from there on the text is written again, with the ids of
@@ -117,7 +126,7 @@ class Prompting:
         ids = self._with_survivors(text, walked, kept_steps, lost) if lost else None
         if ids is None:
             return self._continued(plain, walked.position, walked.kept, fork)
-        return self.made(walked.kept, ids, text, fork, inert=self._is_inert(plain, walked.position, walked.kept))
+        return self.made(walked.kept, ids, text, fork, self._look(plain, walked.position, walked.kept))
 
     def _with_survivors(
         self, text: str, walked: Walk, kept_steps: dict[int, Message], lost: Sequence[Replied]
@@ -154,7 +163,7 @@ class Prompting:
         if text:
             yield text
 
-    def made(self, kept: int, ids: list[int], text: str, fork: Fork | None, *, inert: bool) -> Prompt:
+    def made(self, kept: int, ids: list[int], text: str, fork: Fork | None, look: Look) -> Prompt:
         return Prompt(
             kept=kept,
             context=np.array(ids, np.int32),
@@ -162,7 +171,7 @@ class Prompting:
             text_hash=text_hash(text),
             thinking=self.family.opens_thinking(text),
             fork=fork,
-            inert=inert,
+            look=look,
         )
 
     def last_id(self, kept: int) -> int | None:
@@ -190,13 +199,24 @@ class Prompting:
             raise TemplateRefused("the chat template drops the text of a trailing assistant message", param="messages")
         return before + text
 
-    def _is_inert(self, render: str, position: int, kept: int) -> bool:
-        """Does the template write the same around the texts of the new messages, whatever they are?"""
-        if self.prefill is not None:
-            return False
+    def _look(self, render: str, position: int, kept: int) -> Look:
         first = self.path[kept - 1].message + 1 if kept else head_length(self.messages)
+        steps = {step.message: step.reply for step in self.steps[:kept]}
         shown = {place: text_stand_in(place, self.masked(place)) for place in range(first, len(self.messages))}
-        marked = self._render({**{step.message: step.reply for step in self.steps[:kept]}, **shown})
+        marked = self._render({**steps, **shown}) if self.prefill is None else None
+        return Look(
+            inert=marked is not None and self._is_inert(render, marked, position, shown),
+            unwritten=unwritten(self.new, marked, lambda told: self._render({**steps, **told})),
+        )
+
+    @property
+    def new(self) -> dict[int, Message]:
+        """What no turn before this one had: all behind the latest reply, but for the reply that is begun."""
+        begins = max(self._sampled, default=-1) + 1
+        ends = len(self.messages) if self.prefill is None else self.prefill
+        return {place: self.masked(place) for place in range(begins, ends)}
+
+    def _is_inert(self, render: str, marked: str, position: int, shown: Mapping[int, Message]) -> bool:
         if marked[:position] != render[:position]:
             return False
         texts = dict(text for place in shown for text in texts_of(place, self.masked(place)))

@@ -108,8 +108,8 @@ class _Rollout:
         )
         reader.feed(ids)
         reader.finish(ids, Finish("stop"))
-        inert = prompt.inert and (self._path[prompt.kept - 1].turn.call.inert if prompt.kept else True)
-        return _turn(msgspec.structs.replace(prompt, inert=inert), ids, reader)
+        inert = prompt.look.inert and (self._path[prompt.kept - 1].turn.call.inert if prompt.kept else True)
+        return _turn(prompt, ids, reader, inert=inert)
 
 
 def _said(wanted: Reply, place: int) -> Message:
@@ -122,12 +122,12 @@ def _said(wanted: Reply, place: int) -> Message:
     )
 
 
-def _turn(prompt: Prompt, ids: list[int], reader: ReplyReader) -> Turn:
+def _turn(prompt: Prompt, ids: list[int], reader: ReplyReader, *, inert: bool) -> Turn:
     """As much of a record as the renderer looks at; there is no session behind it."""
     sampled = np.array(ids, np.int32)
     part = Part(sampled, np.zeros(len(ids), np.float32), engine="", engine_kind="", logprob_kind="raw")
     call = Call(
-        context=prompt.context, text_chars=prompt.text_chars, text_hash=prompt.text_hash, inert=prompt.inert,
+        context=prompt.context, text_chars=prompt.text_chars, text_hash=prompt.text_hash, inert=inert,
         id="", session_id="", parent=None, after=None, shared=0, messages=(), tools_hash="", arguments_hash="",
         protocol="chat", model="", sampling=Sampling(), own_stops=(), n=1, request_id="", body_hash="",
         idempotency_key=None, template_hash="", tokenizer_hash="", created_at=0, first_token_at=None, finished_at=0,

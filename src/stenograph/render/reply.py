@@ -149,6 +149,8 @@ class ReplyReader:
             waiting = waiting or end is SHORT
         if waiting and not final:
             return False
+        if waiting and self._held[body : body + 1] in self._coding.special:  # a header that was cut short says nothing
+            self._held = ""
         self._mode = Mode.CONTENT
         return True
 

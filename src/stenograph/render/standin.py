@@ -71,7 +71,7 @@ def stand_in(index: int, reply: Message) -> Message:
         content=Saying(index, "c").placeholder if "c" in kinds else reply.content and "",
         reasoning=Saying(index, "r").placeholder if "r" in kinds else reply.reasoning and "",
         tool_calls=tuple(
-            _marked(call, Saying(index, "a", number).placeholder) for number, call in enumerate(reply.tool_calls)
+            marked_call(call, Saying(index, "a", number).placeholder) for number, call in enumerate(reply.tool_calls)
         ),
     )
 
@@ -81,7 +81,7 @@ def text_stand_in(index: int, reply: Message) -> Message:
     return msgspec.structs.replace(stand_in(index, reply), tool_calls=reply.tool_calls)
 
 
-def _marked(call: ToolCall, mark: str) -> ToolCall:
+def marked_call(call: ToolCall, mark: str) -> ToolCall:
     arguments = {**call.arguments, mark: ""} if isinstance(call.arguments, dict) else call.arguments + mark
     return msgspec.structs.replace(call, arguments=arguments)
 
