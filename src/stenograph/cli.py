@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import NoReturn, TypeAlias
 
 from stenograph.errors import StenographError
+from stenograph.export.formats.table import FORMATS
 from stenograph.version import __version__
 
 EPILOG = """examples:
@@ -132,15 +133,25 @@ def _serve(commands: Commands) -> None:
 
 
 def _export(commands: Commands) -> None:
-    export = commands.add_parser("export", help="write training samples", description="Writes a store's samples.")
+    export = commands.add_parser(
+        "export",
+        help="write training samples",
+        description="Writes a store's samples.",
+        epilog="\n".join(["formats:", *(f"  {name:<10} {format.about}" for name, format in FORMATS.items())]),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     _store_and_sessions(export)
-    export.add_argument("--format", required=True, choices=("jsonl",), help="jsonl: one sample a line")
+    export.add_argument("--format", required=True, choices=tuple(FORMATS), metavar="FORMAT", help="as listed below")
     export.add_argument("--out", metavar="FILE|-", default="-", help="a file, or - for standard output (default: -)")
     export.add_argument("--finished", action="store_true", help="only sessions that have ended")
     export.add_argument("--shared", choices=("once", "every"), default="once",
         help="train a turn that several branches share in one of them, or in each (default: once)")  # fmt: skip
+    export.add_argument("--branches", choices=("main", "all"),
+        help="of a session with several branches: the main one, or each as a row (default: all, where the format says "
+        "which rollout a row is of; refused elsewhere)")  # fmt: skip
     export.add_argument("--exclude", action="append", metavar="RULE",
-        help="leave out: side-calls, max-tokens=N, fork=REASON, truncated, role=ROLE; may be repeated")  # fmt: skip
+        help="leave out: side-calls, max-tokens=N, fork=REASON, truncated, unrewarded, role=ROLE; "
+        "may be repeated")  # fmt: skip
 
 
 def _verify(commands: Commands) -> None:

@@ -12,6 +12,7 @@ from stenograph.export.sample import samples
 from tests.export.trees import FACTS, call, turn
 
 JUDGE = msgspec.structs.replace(FACTS, role="judge")
+REWARDED = msgspec.structs.replace(FACTS, rewards={"a": None, "b": 0.0})
 
 
 def probing(turn: Turn) -> Turn:
@@ -36,6 +37,8 @@ RULES: list[tuple[SessionFacts, list[str], list[str], dict[str, int]]] = [
     (FACTS, ["side-calls", "truncated"], ["d"], {"side-calls": 1, "truncated": 1}),
     (FACTS, ["role=judge"], ["probe", "c", "d"], {}),
     (JUDGE, ["role=judge"], [], {"role=judge": 3}),
+    (FACTS, ["unrewarded"], [], {"unrewarded": 3}),
+    (REWARDED, ["unrewarded"], ["probe", "c", "d"], {}),
 ]
 
 
@@ -46,7 +49,13 @@ def test_a_rule_leaves_out_what_it_is_about_and_counts_it(
     exclusion = Exclusion(rules)
     found = samples(facts, TREE, keep=exclusion.keep(facts))
     assert [sample.leaf_turn_id for sample in found] == left
-    assert exclusion.struck == struck
+    assert exclusion.struck == {f"--exclude {rule}": branches for rule, branches in struck.items()}
+
+
+def test_only_the_main_branch_is_left_where_that_is_asked_for() -> None:
+    exclusion = Exclusion(["fork=branched"], main_only=True)
+    assert [one.leaf_turn_id for one in samples(FACTS, TREE, keep=exclusion.keep(FACTS))] == ["d"]
+    assert exclusion.struck == {"--exclude fork=branched": 1, "--branches main": 1}
 
 
 def test_a_shared_turn_is_trained_in_a_branch_that_is_there() -> None:

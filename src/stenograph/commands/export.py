@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -12,47 +12,56 @@ from stenograph.commands.stored import stored_sessions
 from stenograph.core import Sample, State
 from stenograph.errors import ConfigError
 from stenograph.export.exclude import Exclusion
-from stenograph.export.formats import jsonl
+from stenograph.export.formats.table import FORMATS
+from stenograph.export.ratios import Ratios
+from stenograph.export.rollouts import single
 from stenograph.export.sample import samples
 from stenograph.store.sqlite import SqliteReader
 
 
 def run(options: dict[str, Any]) -> int:
-    exclusion = Exclusion(options.get("exclude") or ())
+    name, branches = options["format"], options.get("branches")
+    format = FORMATS[name]
+    exclusion = Exclusion(options.get("exclude") or (), main_only=branches == "main")
+    ratios = Ratios(name, format.ratios)
     with SqliteReader(Path(options["store"])) as reader:
-        chosen = stored_sessions(reader, options.get("session"))
-        ended = (one for one in chosen if not options["finished"] or one.facts.state is not State.OPEN)
-        found = (
-            sample
-            for one in ended
-            for sample in samples(
-                one.facts,
-                [turn for call in one.calls for turn in call.turns],
-                options["shared"],
-                exclusion.keep(one.facts),
-            )
-        )
-        write(found, options["out"])
-    for rule, branches in exclusion.struck.items():
-        print(f"stenograph: left out by --exclude {rule}: {branches}", file=sys.stderr)
+        found = _found(reader, options, exclusion)
+        if not format.branches and branches is None:
+            found = single(found, name)
+        write(format.encode(ratios.watched(found)), options["out"])
+    struck = (f"left out by {flag}: {branches}" for flag, branches in exclusion.struck.items())
+    for line in (*struck, *ratios.said()):
+        print(f"stenograph: {line}", file=sys.stderr)
     return 0
 
 
-def write(found: Iterable[Sample], out: str) -> None:
+def _found(reader: SqliteReader, options: dict[str, Any], exclusion: Exclusion) -> Iterator[Sample]:
+    chosen = stored_sessions(reader, options.get("session"))
+    ended = (one for one in chosen if not options["finished"] or one.facts.state is not State.OPEN)
+    for one in ended:
+        turns = [turn for call in one.calls for turn in call.turns]
+        yield from samples(one.facts, turns, options["shared"], exclusion.keep(one.facts))
+
+
+def write(pieces: Iterator[bytes], out: str) -> None:
     if out == "-":
         try:
-            _copy(jsonl.encode(found), sys.stdout.buffer)
+            _copy(pieces, sys.stdout.buffer)
         except BrokenPipeError:  # whoever reads has enough, as `head` does
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return
     try:
         with Path(out).open("wb") as file:
-            _copy(jsonl.encode(found), file)
+            _copy(pieces, file)
+    except ConfigError:
+        if Path(out).is_file():  # and not a pipe, say
+            Path(out).unlink()  # half of it would look like the whole
+        raise
     except OSError as error:
         raise ConfigError(f"--out {out}: {error.strerror}") from error
 
 
-def _copy(lines: Iterator[bytes], file: BinaryIO) -> None:
-    for line in lines:
-        file.write(line)
+def _copy(pieces: Iterator[bytes], file: BinaryIO) -> None:
+    for piece in pieces:
+        file.write(piece)
     file.flush()

@@ -31,6 +31,10 @@ def _truncated(value: str) -> Strikes:
     return lambda facts, branch: branch.truncated is not None
 
 
+def _unrewarded(value: str) -> Strikes:
+    return lambda facts, branch: facts.reward is None and not any(one is not None for one in facts.rewards.values())
+
+
 def _role(value: str) -> Strikes:
     if value not in get_args(Role):
         raise ValueError(value)
@@ -46,24 +50,27 @@ RULES: Mapping[str, tuple[Callable[[str], Strikes], str, str]] = {
     "max-tokens": (_max_tokens, "N", "branches whose calls were all allowed N tokens or fewer"),
     "fork": (_fork, "REASON", "branches that began with this fork"),
     "truncated": (_truncated, "", "branches whose last reply was cut short"),
+    "unrewarded": (_unrewarded, "", "sessions that have no reward, nor one for any turn"),
     "role": (_role, "ROLE", "sessions of this role"),
 }
 """By name: how it is made, what it takes, and which branches it is about."""
 
 
 class Exclusion:
-    def __init__(self, rules: Sequence[str]) -> None:
-        self._rules = {rule: _made(rule) for rule in rules}
+    def __init__(self, rules: Sequence[str], *, main_only: bool = False) -> None:
+        self._rules = {f"--exclude {rule}": _made(rule) for rule in rules}
+        if main_only:
+            self._rules["--branches main"] = lambda facts, branch: not branch.main
         self.struck: Counter[str] = Counter()
-        """How many branches each rule has left out; where several are right, the first one counts."""
+        """How many branches each flag has left out; where several are right, the first one counts."""
 
     def keep(self, facts: SessionFacts) -> Callable[[Branch], bool]:
         return lambda branch: not self._strikes(facts, branch)
 
     def _strikes(self, facts: SessionFacts, branch: Branch) -> bool:
-        for rule, strikes in self._rules.items():
+        for flag, strikes in self._rules.items():
             if strikes(facts, branch):
-                self.struck[rule] += 1
+                self.struck[flag] += 1
                 return True
         return False
 
