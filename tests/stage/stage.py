@@ -11,7 +11,7 @@ import httpx2
 import msgspec
 
 from stenograph.clients import InProcess
-from stenograph.core import JSON, Delta, Request, SessionFacts
+from stenograph.core import JSON, Batch, Delta, Request, SessionFacts, WeightsSaid
 from stenograph.engine.log import LoggedCall
 from stenograph.engine.pool import Pool
 from stenograph.engine.script import Fault, FaultKind, Script
@@ -118,6 +118,12 @@ class Shaky:
 
     def blob(self, hash: str) -> bytes | None:
         return self.inner.blob(hash)
+
+    def batches(self) -> Sequence[Batch]:
+        return self.inner.batches()
+
+    def weights(self) -> Sequence[WeightsSaid]:
+        return self.inner.weights()
 
     async def close(self) -> None:
         await self.inner.close()

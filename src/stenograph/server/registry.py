@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from stenograph.core import Attempt, SessionFacts, State
 from stenograph.errors import Conflict, NotFound
 from stenograph.live import LiveSession, revived
+from stenograph.server.deliveries import Deliveries
 from stenograph.server.flights import Flights
 from stenograph.session import lifecycle
 from stenograph.session.tree import Tree
@@ -17,16 +18,18 @@ from stenograph.store.store import Store
 
 
 class Registry:
-    def __init__(self, store: Store, now: Callable[[], float], grace: float) -> None:
+    def __init__(self, store: Store, now: Callable[[], float], grace: float, deliveries: Deliveries) -> None:
         self._store = store
         self._now = now
         self._grace = grace
+        self._deliveries = deliveries
         self._live: dict[str, LiveSession] = {}
         self._flights: dict[str, Flights] = {}
         self._facts = {facts.id: facts for facts in store.facts()}
         """Of every session, in the order in which they were opened; the live ones' own are newer."""
         self._by_key = {facts.key_hash: facts.id for facts in self._facts.values()}
         self._writing: set[asyncio.Task[None]] = set()
+        self._deliveries.recover(self._facts)
 
     # -- opening and finding -------------------------------------------------------------------------------
 
@@ -69,6 +72,10 @@ class Registry:
         """In memory at once; the task is done when it is durable."""
         session.facts = self._facts[facts.id] = facts
         task = asyncio.get_running_loop().create_task(self._write(session))
+        return self._kept(task)
+
+    def _kept(self, task: asyncio.Task[None]) -> asyncio.Task[None]:
+        """A task that `close` waits for."""
         self._writing.add(task)
         task.add_done_callback(self._writing.discard)
         return task
@@ -81,7 +88,20 @@ class Registry:
         task = self.change(session, lifecycle.ended(session.facts, state, error, self._now()))
         if state is State.CANCELLED:
             self.flights(session).abort()
+        self._arrive(session)
         return task
+
+    def _arrive(self, session: LiveSession) -> None:
+        """A call that is under way may still become a turn, and a trainer is given all of them."""
+        if self.flights(session).under_way:
+            self._kept(asyncio.get_running_loop().create_task(self._arrive_later(session)))
+        else:
+            self._deliveries.arrive(session.facts)
+
+    async def _arrive_later(self, session: LiveSession) -> None:
+        await self.flights(session).ended()
+        if session.facts.id in self._facts:
+            self._deliveries.arrive(session.facts)
 
     def count(self, session: LiveSession, attempt: Attempt) -> asyncio.Task[None]:
         return self.change(session, lifecycle.attempted(session.facts, attempt, self._now()))
@@ -96,6 +116,7 @@ class Registry:
         self._live.pop(id, None)
         self._flights.pop(id, None)
         self._facts.pop(id, None)
+        self._deliveries.forget(id)
 
     def expire(self) -> None:
         """Ends what nobody has called for its `ttl`."""
