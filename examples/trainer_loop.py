@@ -10,8 +10,7 @@ import asyncio
 import random
 import statistics
 
-from stenograph import Gateway
-from stenograph.gateway import Group
+from stenograph import Gateway, Group
 
 GROUPS, SIZE = 4, 3
 

@@ -15,30 +15,18 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import hypothesis.strategies as st
-import msgspec
 from hypothesis import settings
 from hypothesis.stateful import Bundle, MultipleResults, RuleBasedStateMachine, invariant, multiple, rule
 
 from stenograph.core import JSON, Batch, BatchState
-from stenograph.house import House
-from stenograph.store.memory import MemoryStore
 from stenograph.store.sqlite import SqliteStore
 from stenograph.store.store import Record, Store
 from tests.stage import models
-from tests.stage.stage import Shaky, Stage
+from tests.stage.stage import Clocked, Shaky
+from tests.stage.stores import Lasting
 
-GROUPS = st.sampled_from(["a", "b"])
 ENDINGS = st.sampled_from(["completed", "failed", "timeout", "cancelled"])
 SECONDS = 10
-
-
-class Clocked(Stage):
-    """A gateway whose time passes when the test says so."""
-
-    time = 1000.0
-
-    async def _furnished(self) -> House:
-        return msgspec.structs.replace(await super()._furnished(), now=lambda: self.time)
 
 
 class Expected:
@@ -103,10 +91,10 @@ class Trainers(RuleBasedStateMachine):
 
     # -- rollout workers --------------------------------------------------------------------------------------
 
-    @rule(group=GROUPS, size=st.integers(1, 3), status=ENDINGS, role=st.sampled_from(["train", "train", "eval"]))
-    def a_session_ends(self, group: str, size: int, status: str, role: str) -> None:
+    @rule(size=st.sampled_from([1, 1, 2, 3]), status=ENDINGS, role=st.sampled_from(["train", "train", "eval"]))
+    def a_session_ends(self, size: int, status: str, role: str) -> None:
         """Each size is a group of its own."""
-        id, name = f"s{self.opened}", f"{group}{size}"
+        id, name = f"s{self.opened}", f"g{size}"
         self.opened += 1
         self.time += 0.001
         self.stage.time = self.time
@@ -123,6 +111,13 @@ class Trainers(RuleBasedStateMachine):
     @rule(target=leases, most=st.integers(1, 3))
     def a_trainer_leases(self, most: int) -> MultipleResults[tuple[Expected, str]]:
         return multiple(*self.leased(most))
+
+    @rule(target=leases, most=st.integers(1, 3))
+    def a_trainer_is_slow_and_another_takes_over(self, most: int) -> MultipleResults[tuple[Expected, str]]:
+        """Or it died: nobody can tell."""
+        slow = self.leased(most)
+        self.time_passes(SECONDS)
+        return multiple(*slow, *self.leased(most))
 
     def leased(self, most: int) -> list[tuple[Expected, str]]:
         found = self.tell("/batches/lease", {"batches": most, "seconds": SECONDS})["batches"]
@@ -177,12 +172,6 @@ class Slow(Shaky):
         nobody_waits = all(isinstance(record, Batch) and record.state is BatchState.WAITING for record in records)
         if not (self._machine.slow and nobody_waits):
             await super().commit(records)
-
-
-class Lasting(MemoryStore):
-    """One that outlives its gateways."""
-
-    async def close(self) -> None: ...
 
 
 class InMemory(Trainers):

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stenograph import Group
 from stenograph.core import JSON, Part
-from stenograph.gateway import Group
 from stenograph.origin import Weights
 from stenograph.store.memory import MemoryStore
-from tests.laws.test_groups_delivered import Clocked, Lasting
 from tests.stage import models
-from tests.stage.stage import user
+from tests.stage.stage import Clocked, user
+from tests.stage.stores import Lasting
 
 
 @pytest.fixture(scope="module")

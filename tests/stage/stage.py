@@ -187,6 +187,15 @@ class Stage(Gateway):
             await registry.flights(registry.must(facts.id)).ended()
 
 
+class Clocked(Stage):
+    """A gateway whose time passes when the test says so."""
+
+    time = 1000.0
+
+    async def _furnished(self) -> House:
+        return msgspec.structs.replace(await super()._furnished(), now=lambda: self.time)
+
+
 def chat(session: str | None) -> str:
     return f"/s/{session}/v1/chat/completions" if session else "/v1/chat/completions"
 
