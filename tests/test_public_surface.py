@@ -21,6 +21,7 @@ SURFACE = [
     "Fork",
     "ForkReason",
     "Gateway",
+    "Group",
     "InternalError",
     "MethodNotAllowed",
     "NotFound",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from stenograph import EngineError, Gateway, Sample
+from stenograph import EngineError, Gateway, Group, Sample
 
 
 async def rollout(gateway: Gateway, task: str) -> list[Sample]:
@@ -21,6 +21,19 @@ async def rollout(gateway: Gateway, task: str) -> list[Sample]:
 
 def trained_tokens(sample: Sample) -> int:
     return sum(span.end - span.start for span in sample.spans if span.trained)
+
+
+async def train(gateway: Gateway) -> int:
+    trained = 0
+    async for group in gateway.groups(max_staleness=2):
+        trained += tokens_of(group)
+        if not await group.ack():
+            break
+    return trained
+
+
+def tokens_of(group: Group) -> int:
+    return sum(trained_tokens(sample) for session in group.leased.sessions for sample in session.samples)
 
 
 async def main() -> int:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
         TooLarge,
         Unauthorized,
     )
-    from stenograph.gateway import Gateway
+    from stenograph.gateway import Gateway, Group
 
 __all__ = [
     "CallerError",
@@ -46,6 +46,7 @@ __all__ = [
     "Fork",
     "ForkReason",
     "Gateway",
+    "Group",
     "InternalError",
     "MethodNotAllowed",
     "NotFound",
@@ -63,13 +64,14 @@ __all__ = [
     "__version__",
 ]
 
+_GATEWAY = frozenset({"Gateway", "Group"})
 _CORE = frozenset({"Fork", "ForkReason", "Note", "NoteKind", "Sample", "Span", "State"})
 
 
 def __getattr__(name: str) -> object:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    home = "core" if name in _CORE else "gateway" if name == "Gateway" else "errors"
+    home = "core" if name in _CORE else "gateway" if name in _GATEWAY else "errors"
     value: object = getattr(importlib.import_module(f"{__name__}.{home}"), name)
     globals()[name] = value
     return value

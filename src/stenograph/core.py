@@ -567,6 +567,46 @@ class SessionFacts(Value):
     attempts: dict[Attempt, int] = {}
 
 
+# -------------------------------------------------------------------------------------------------- groups, delivered
+
+
+class BatchState(enum.StrEnum):
+    WAITING = "waiting"
+    LEASED = "leased"
+    """Until its lease runs out; then it is as good as waiting."""
+    ACKNOWLEDGED = "acknowledged"
+    DROPPED = "dropped"
+    """None of its sessions could be delivered any more."""
+
+
+class Batch(Value, kw_only=True):
+    """A group that is complete, on its way to a trainer. A group of the next epoch, of the same name, is another."""
+
+    id: str
+    group: str
+    size: int
+    """The sessions' `group_size`: so many ended, well or not."""
+    place: int
+    """In the order in which groups became complete."""
+    sessions: tuple[str, ...]
+    """In the order in which they ended; less those that were deleted, or became too old."""
+    completed_at: float
+    state: BatchState = BatchState.WAITING
+    lease: str | None = None
+    """Of the latest delivery: whoever names it may acknowledge."""
+    leased_until: float | None = None
+    deliveries: int = 0
+    stale: tuple[str, ...] = ()
+    """Sessions that were too old when a trainer came for it: dropped for good, for weights only move on."""
+
+
+class WeightsSaid(Value):
+    """A trainer's word on which weights the engines hold from then on."""
+
+    version: str
+    step: int | None = None
+
+
 # ------------------------------------------------------------------------------------------------------- the sample
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -20,14 +20,16 @@ from stenograph.export.sample import Shared, samples
 from stenograph.furnish import IN_MEMORY, furnished
 from stenograph.house import House
 from stenograph.live import LiveSession
-from stenograph.server import app
+from stenograph.server import app, batch_calls
+from stenograph.server.deliveries import Deliveries
 from stenograph.server.desk import Desk
 from stenograph.server.metrics import Metrics
 from stenograph.server.registry import Registry, new_key
 from stenograph.server.session_calls import opened
 from stenograph.session.lifecycle import rewarded
 from stenograph.store.store import StoredSession, TurnsCommitted
-from stenograph.wire import sessions
+from stenograph.wire import batches, body, sessions
+from stenograph.wire.batches import LeaseBatches, LeasedBatch
 
 if TYPE_CHECKING:
     import anthropic
@@ -58,12 +60,16 @@ class Gateway:
     async def __aenter__(self) -> Self:
         house = await self._furnished()
         try:
-            registry = Registry(house.store, house.now, self.settings.grace)
+            metrics = Metrics()
+            for said in house.store.weights():
+                house.weights.recall(said.version, said.step)
+            deliveries = Deliveries(house.store, house.now, metrics)
+            registry = Registry(house.store, house.now, self.settings.grace, deliveries)
         except BaseException:
             await house.engines.close()
             await house.store.close()
             raise
-        self._desk = Desk(self.settings, house, registry, Metrics())
+        self._desk = Desk(self.settings, house, registry, deliveries, metrics)
         self._sweeping = asyncio.ensure_future(_sweep(registry))
         return self
 
@@ -77,6 +83,7 @@ class Gateway:
         async with contextlib.AsyncExitStack() as stack:
             stack.push_async_callback(desk.house.store.close)
             stack.push_async_callback(desk.house.engines.close)
+            stack.push_async_callback(desk.deliveries.close)
             stack.push_async_callback(desk.registry.close)
 
     async def _furnished(self) -> House:
@@ -93,6 +100,17 @@ class Gateway:
         key = new_key()
         live, _ = desk.registry.open(opened(desk, wanted, key))
         return Session(self, desk, live, key)
+
+    async def groups(
+        self, *, max_staleness: int | None = None, seconds: float = batches.MINUTES, shared: Shared = "once"
+    ) -> AsyncIterator[Group]:
+        """Complete groups, the first to be complete first, each as soon as it is; ends with the gateway. The same as
+        `POST /batches/lease`: one that is not acknowledged is given again, `seconds` after it was given."""
+        desk = self._at_desk()
+        wanted = body.convert({"seconds": seconds, "max_staleness": max_staleness, "shared": shared}, LeaseBatches)
+        unfit = batch_calls.too_old(desk, wanted.max_staleness)
+        while (batch := await desk.deliveries.next(wanted.seconds, unfit)) is not None:
+            yield Group(desk, batch_calls.shown(desk, batch, wanted.shared))
 
     def _at_desk(self) -> Desk:
         if self._desk is None:
@@ -154,6 +172,28 @@ class Session:
         tree = self._live.tree
         calls = (TurnsCommitted(tuple(tree.choices(call))) for call in tree.calls.values())
         return StoredSession(self._live.facts, tuple(calls))
+
+
+class Group:
+    """A complete group, given to a trainer until it acknowledges it or the lease runs out."""
+
+    def __init__(self, desk: Desk, leased: LeasedBatch) -> None:
+        self._desk = desk
+        self.leased = leased
+
+    @property
+    def name(self) -> str:
+        return self.leased.group
+
+    @property
+    def samples(self) -> list[Sample]:
+        """Of all its sessions."""
+        return [sample for session in self.leased.sessions for sample in session.samples]
+
+    async def ack(self) -> bool:
+        """Done with it: nobody is given it again. False: the lease had run out, and another trainer has it by now."""
+        (in_time,) = await self._desk.deliveries.acknowledge([self.leased.lease])
+        return in_time
 
 
 async def _sweep(registry: Registry) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, pairwise
 
 from stenograph.core import (
@@ -13,6 +13,7 @@ from stenograph.core import (
     Note,
     NoteKind,
     Part,
+    Turn,
     Value,
     VersionSource,
 )
@@ -25,14 +26,41 @@ class Weights:
         self.version: str | None = None
         """The latest; None: nothing was said."""
         self._steps: dict[str, int | None] = {}
+        """Of every version that was said, the latest last."""
 
     def say(self, version: str, step: int | None) -> None:
         self.version = version
+        self.recall(version, step)
+
+    def recall(self, version: str, step: int | None) -> None:
+        """What was said to an earlier process. It is history: what the engines hold today, nobody has said yet."""
+        self._steps.pop(version, None)
         self._steps[version] = step
 
     def step_of(self, version: str | None) -> int | None:
         """Also of a version that an engine reports: which step it is, only the trainer knows."""
         return self._steps.get(version) if version is not None else None
+
+    def age(self, part: Part) -> int:
+        """By how many steps the weights have moved on since; where a step was not said, by how many versions.
+
+        A version that nobody has said is as old as all that was said: that it is newer cannot be shown.
+        """
+        if not self._steps:
+            return 0
+        versions = list(self._steps)
+        now, then = self._steps[versions[-1]], part.step
+        if then is None:
+            then = self.step_of(part.weight_version)
+        if now is not None and then is not None:
+            return max(0, now - then)
+        said = part.weight_version in self._steps
+        return len(versions) - 1 - versions.index(part.weight_version or "") if said else len(versions)
+
+
+def staleness(turns: Iterable[Turn], weights: Weights) -> int:
+    """Of the oldest token that was sampled; 0 where none was."""
+    return max((weights.age(part) for turn in turns for part in turn.parts if len(part.ids)), default=0)
 
 
 class Origin(Value):

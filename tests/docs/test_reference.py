@@ -17,10 +17,10 @@ from stenograph.config import Settings
 from stenograph.core import Attempt, Fork, ForkReason, Note, NoteKind, Sample, Span
 from stenograph.engine.script import Script
 from stenograph.errors import StenographError
-from stenograph.gateway import Gateway, Session
+from stenograph.gateway import Gateway, Group, Session
 from stenograph.server import app
 from stenograph.server.metrics import Metrics
-from stenograph.wire import sampling, sessions, tokenize
+from stenograph.wire import batches, sampling, sessions, tokenize
 from stenograph.wire.errors import ErrorDetail
 from stenograph.wire.info import EngineView
 from tests.conftest import ROOT
@@ -34,6 +34,7 @@ NOUNS: tuple[Any, ...] = (
     *(Script, Sample, Span, Fork, Note, ErrorDetail, sampling.SamplingFields),
     *(sessions.CreateSession, sessions.Reward, sessions.Finish, sessions.Weights, sessions.SessionFilter),
     *(sessions.SamplesQuery, sessions.SessionOpened, sessions.SessionView, sessions.TurnView, EngineView),
+    *(batches.LeaseBatches, batches.Acknowledge, batches.LeasedBatch, batches.BatchSession, batches.Acknowledged),
     *(route.body for route, _ in app.MODEL_CALLS),
     *(tokenize.TokenizeRequest, tokenize.DetokenizeRequest),
 )
@@ -172,11 +173,11 @@ def test_every_code_is_there() -> None:
 # ----------------------------------------------------------------------------------------------------------- Python
 
 
-@pytest.mark.parametrize("noun", [Gateway, Session])
+@pytest.mark.parametrize("noun", [Gateway, Session, Group])
 def test_every_public_name_of_the_api_is_there_and_no_other(noun: type) -> None:
     (table,) = [table for table in TABLES if table.head[0] == f"of a `{noun.__name__}`"]
     prefix = noun.__name__.lower()
     told = {found[1] for name in table.names if (found := re.match(rf"{prefix}\.(\w+)", name))}
     public = {name for name in vars(noun) if not name.startswith("_")}
-    attributes = {"id", "api_key"} if noun is Session else {"app", "settings"}
-    assert told == public | attributes
+    attributes = {Gateway: {"app", "settings"}, Session: {"id", "api_key"}, Group: {"leased"}}
+    assert told == public | attributes[noun]

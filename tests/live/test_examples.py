@@ -43,3 +43,9 @@ async def test_over_http(tmp_path: Path) -> None:
         serve.terminate()
     assert await serve.wait() == 0
     assert re.search(r"\n\d+ tokens, \d+ to train on, reward 1\.0\n$", output)
+
+
+async def test_trainer_loop() -> None:
+    lines = (await run("examples/trainer_loop.py")).splitlines()
+    assert sorted(line.partition(":")[0] for line in lines) == [f"task-{number}" for number in range(4)]
+    assert all(re.fullmatch(r"task-\d: 3 rollouts, [1-9]\d* tokens", line) for line in lines)

@@ -11,7 +11,7 @@ import httpx2
 import msgspec
 
 from stenograph.clients import InProcess
-from stenograph.core import JSON, Delta, Request, SessionFacts
+from stenograph.core import JSON, Batch, Delta, Request, SessionFacts, WeightsSaid
 from stenograph.engine.log import LoggedCall
 from stenograph.engine.pool import Pool
 from stenograph.engine.script import Fault, FaultKind, Script
@@ -119,6 +119,12 @@ class Shaky:
     def blob(self, hash: str) -> bytes | None:
         return self.inner.blob(hash)
 
+    def batches(self) -> Sequence[Batch]:
+        return self.inner.batches()
+
+    def weights(self) -> Sequence[WeightsSaid]:
+        return self.inner.weights()
+
     async def close(self) -> None:
         await self.inner.close()
 
@@ -179,6 +185,15 @@ class Stage(Gateway):
         registry = self._at_desk().registry
         for facts in registry.all_facts():
             await registry.flights(registry.must(facts.id)).ended()
+
+
+class Clocked(Stage):
+    """A gateway whose time passes when the test says so."""
+
+    time = 1000.0
+
+    async def _furnished(self) -> House:
+        return msgspec.structs.replace(await super()._furnished(), now=lambda: self.time)
 
 
 def chat(session: str | None) -> str:

@@ -27,3 +27,9 @@ def opened(kind: str) -> Iterator[tuple[Store, Load]]:
         durable = SqliteStore(Path(folder))
         with SqliteReader(Path(folder)) as reader:
             yield durable, reader.load
+
+
+class Lasting(MemoryStore):
+    """One that outlives its gateways."""
+
+    async def close(self) -> None: ...

@@ -1,4 +1,4 @@
-"""`python -m tests.store.dump` writes down what this version of the schema makes of `specimen()`: once, at its release.
+"""`python -m tests.store.dump` writes down what this version of the schema makes of a specimen: once, at its release.
 
 From then on the file stands for the stores that users have. Where a test finds that it can no longer be read, mend the
 code (a default for a new field, a migration), not the file.
@@ -14,12 +14,12 @@ from pathlib import Path
 
 from stenograph.store.schema import VERSION
 from stenograph.store.sqlite import FILE, SqliteStore
-from tests.store.nouns import records, specimen
+from tests.store.nouns import BATCHES, SAID, records, specimen
 
 
 async def dump(folder: Path) -> str:
     store = SqliteStore(folder)
-    await store.commit(records(specimen()))
+    await store.commit([*records(specimen()), *BATCHES, *SAID])
     await store.close()
     with closing(sqlite3.connect(folder / FILE)) as connection:
         return "\n".join(connection.iterdump()) + "\n"

@@ -13,6 +13,8 @@ import numpy as np
 
 from stenograph.core import (
     Attempt,
+    Batch,
+    BatchState,
     Budget,
     Call,
     Fork,
@@ -29,6 +31,7 @@ from stenograph.core import (
     TopLogprob,
     Turn,
     Value,
+    WeightsSaid,
 )
 from stenograph.store.store import Record, StoredSession, TurnsCommitted
 
@@ -131,6 +134,15 @@ def specimen() -> StoredSession:
     )
     return StoredSession(known, (TurnsCommitted((first.turns[0], paused)), second))
 
+
+BATCHES = (
+    Batch(
+        id="b1", group="g", size=2, place=0, sessions=("s",), completed_at=3.0,
+        state=BatchState.ACKNOWLEDGED, lease="l2", leased_until=9.5, deliveries=2, stale=("z",),
+    ),
+    Batch(id="b2", group="g", size=1, place=1, sessions=("ä",), completed_at=4.0),
+)  # fmt: skip
+SAID = (WeightsSaid("v1"), WeightsSaid("v2", 7), WeightsSaid("v1", 8))
 
 # ------------------------------------------------------------------------------------------------------- strategies
 

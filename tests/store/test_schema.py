@@ -11,17 +11,17 @@ from typing import Any
 import msgspec
 import pytest
 
-from stenograph.core import Call, Part, SessionFacts, Turn
+from stenograph.core import Batch, Call, Part, SessionFacts, Turn, WeightsSaid
 from stenograph.errors import ConfigError, StoreError
 from stenograph.store import schema
 from stenograph.store.pack import Codec
 from stenograph.store.schema import CALL, TABLES, VERSION, Table
 from stenograph.store.sqlite import FILE, SqliteReader, SqliteStore
 from stenograph.store.store import Blob
-from tests.store.nouns import call, plain, specimen
+from tests.store.nouns import BATCHES, SAID, call, plain, specimen
 
-DUMPS = {1: Path(__file__).with_name("version1.sql")}
-"""One for every version there ever was: `specimen()` as that version wrote it. Add to it with each new version."""
+DUMPS = {version: Path(__file__).with_name(f"version{version}.sql") for version in (1, 2)}
+"""One for every version there ever was: a specimen as that version wrote it. Add to it with each new version."""
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def test_a_fresh_database_is_what_is_declared(fresh: sqlite3.Connection) -> None
 
 
 def test_every_noun_of_the_record_has_a_table() -> None:
-    assert [table.noun for table in TABLES] == [SessionFacts, Call, Turn, Part, Blob]
+    assert [table.noun for table in TABLES] == [SessionFacts, Call, Turn, Part, Blob, Batch, WeightsSaid]
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
@@ -76,7 +76,18 @@ def test_the_layout_of_a_version_never_changes(fresh: sqlite3.Connection) -> Non
 async def test_what_every_version_wrote_is_still_read(version: int, tmp_path: Path) -> None:
     store = SqliteStore(dumped(version, tmp_path))
     assert plain(store.load("s")) == plain(specimen())
+    assert store.batches() == (BATCHES if version >= 2 else ())
+    assert store.weights() == (SAID if version >= 2 else ())
     await store.close()
+
+
+@pytest.mark.parametrize("version", DUMPS)
+def test_every_version_is_brought_to_the_layout_of_today(version: int, fresh: sqlite3.Connection) -> None:
+    schema.prepare(fresh)
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as older:
+        older.executescript(DUMPS[version].read_text())
+        schema.prepare(older)
+        assert layout(older) == layout(fresh)
 
 
 class LaterCall(Call):
@@ -131,7 +142,10 @@ def test_a_reader_does_not_migrate(tmp_path: Path) -> None:
 
 
 OLDER = ("ALTER TABLE call RENAME COLUMN context TO tokens", "UPDATE meta SET value = '0'")
-FORWARD = {0: ("ALTER TABLE call RENAME COLUMN tokens TO context", "UPDATE call SET parent = parent")}
+FORWARD = {
+    **schema.MIGRATIONS,
+    0: ("ALTER TABLE call RENAME COLUMN tokens TO context", "UPDATE call SET parent = parent"),
+}
 
 
 @pytest.fixture
@@ -157,7 +171,7 @@ def layout_of_columns(connection: sqlite3.Connection) -> list[str]:
 def test_a_migration_that_fails_leaves_the_older_store(older: sqlite3.Connection) -> None:
     before = layout(older)
     with pytest.raises(sqlite3.OperationalError):
-        schema.prepare(older, {0: (*FORWARD[0], "ALTER TABLE nothing RENAME TO something")})
+        schema.prepare(older, {**FORWARD, 0: (*FORWARD[0], "ALTER TABLE nothing RENAME TO something")})
     assert layout(older) == before
     assert schema.found_version(older) == 0
 

@@ -10,17 +10,18 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import hypothesis
+import hypothesis.strategies as st
 import msgspec
 import numpy as np
 import pytest
 
-from stenograph.core import State, Turn
+from stenograph.core import Batch, State, Turn, WeightsSaid
 from stenograph.errors import StoreError
 from stenograph.store.memory import MemoryStore
 from stenograph.store.sqlite import SqliteStore
 from stenograph.store.store import Blob, Record, Store, StoredSession, TurnsCommitted
 from stenograph.store.tables import PAGE
-from tests.store.nouns import call, committed, facts, part, plain, records, sessions
+from tests.store.nouns import BATCHES, call, committed, facts, part, plain, records, sessions, whole
 
 
 @contextmanager
@@ -132,6 +133,25 @@ async def test_blobs_are_kept_once(store: Store) -> None:
     assert store.blob("h") == b"\0body"
     assert store.blob("e") == b""
     assert store.blob("nothing") is None
+
+
+@KINDS
+@hypothesis.given(batch=whole(Batch), said=st.lists(whole(WeightsSaid), max_size=3))
+def test_batches_and_what_was_said_of_weights_come_back(make: MakeStore, batch: Batch, said: list[WeightsSaid]) -> None:
+    async def there_and_back(store: Store) -> None:
+        await store.commit([msgspec.structs.replace(batch, deliveries=99), *said])
+        await store.commit([batch])
+        assert store.batches() == (batch,)
+        assert store.weights() == tuple(said)
+        await store.close()
+
+    with make() as store:
+        asyncio.run(there_and_back(store))
+
+
+async def test_batches_come_in_the_order_of_their_completion(store: Store) -> None:
+    await store.commit(BATCHES[::-1])
+    assert store.batches() == BATCHES
 
 
 async def test_facts_may_be_named_after_their_first_call(store: Store) -> None:

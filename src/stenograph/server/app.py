@@ -26,13 +26,14 @@ from stenograph.errors import (
     TooLarge,
     Unauthorized,
 )
-from stenograph.server import engine_calls, info_calls, session_calls, tokenize_calls
+from stenograph.server import batch_calls, engine_calls, info_calls, session_calls, tokenize_calls
 from stenograph.server.connection import Gone
 from stenograph.server.desk import Desk
 from stenograph.server.model_call import ModelCall
 from stenograph.server.session_calls import answer, refusal
 from stenograph.version import __version__
 from stenograph.wire import (
+    batches,
     chat,
     chat_answer,
     chat_request,
@@ -65,6 +66,7 @@ OF_A_MODEL = (
     CallerError, Unauthorized, NotFound, Conflict, TooLarge, Overloaded,
     EvidenceError, EngineUnavailable, EngineTimeout, StoreError,
 )  # fmt: skip
+OF_A_TRAINER = (CallerError, Unauthorized, TooLarge, StoreError)
 OF_AN_ENGINE = (Unauthorized, EngineUnavailable, EngineTimeout)
 OF_A_LOOK = (CallerError, Unauthorized, NotFound, TooLarge)
 
@@ -113,9 +115,15 @@ SESSION_CALLS: tuple[tuple[Route, Handler], ...] = (
            answer=sessions.SampleList, errors=OF_A_SESSION), session_calls.session_samples),
     (Route(method="GET", path="/sessions/{id}/tree", operation="session_tree", summary="The turns, as committed",
            answer=sessions.TreeView, errors=OF_A_SESSION), session_calls.session_tree),
+    (Route(method="POST", path="/batches/lease", operation="lease_batches",
+           summary="Hands out complete groups, the first to be complete first, until they are acknowledged",
+           body=batches.LeaseBatches, answer=batches.BatchesLeased, errors=OF_A_TRAINER), batch_calls.lease_batches),
+    (Route(method="POST", path="/batches/ack", operation="acknowledge_batches",
+           summary="Done with groups that were leased: nobody is given them again", body=batches.Acknowledge,
+           answer=batches.Acknowledged, errors=OF_A_TRAINER), batch_calls.acknowledge_batches),
     (Route(method="POST", path="/engines/weights", operation="set_weights",
            summary="Names the weights that the engines hold from now on", body=sessions.Weights,
-           answer=sessions.Weights, errors=(CallerError, Unauthorized, TooLarge)), engine_calls.set_weights),
+           answer=sessions.Weights, errors=OF_A_TRAINER), engine_calls.set_weights),
     (Route(method="POST", path="/engines/pause", operation="pause_engines",
            summary="Holds every generation for a change of weights; answered once nothing is sampled any more",
            answer=info.Engines, errors=OF_AN_ENGINE), engine_calls.pause_engines),

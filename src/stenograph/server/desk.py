@@ -13,6 +13,7 @@ from stenograph.core import SessionFacts
 from stenograph.errors import CallerError, NotFound, Unauthorized
 from stenograph.house import House
 from stenograph.live import LiveSession
+from stenograph.server.deliveries import Deliveries
 from stenograph.server.metrics import Metrics
 from stenograph.server.registry import Registry, hash_key, new_key
 from stenograph.session.tree import Tree
@@ -29,10 +30,13 @@ OWN_SESSION_TTL = 3600.0
 
 
 class Desk:
-    def __init__(self, settings: Settings, house: House, registry: Registry, metrics: Metrics) -> None:
+    def __init__(
+        self, settings: Settings, house: House, registry: Registry, deliveries: Deliveries, metrics: Metrics
+    ) -> None:
         self.settings = settings
         self.house = house
         self.registry = registry
+        self.deliveries = deliveries
         self.metrics = metrics
         self._without_session = 0
 

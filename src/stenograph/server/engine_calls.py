@@ -5,6 +5,7 @@ from __future__ import annotations
 from starlette.requests import Request
 from starlette.responses import Response
 
+from stenograph.core import WeightsSaid
 from stenograph.server.desk import Desk
 from stenograph.server.session_calls import answer, body_of
 from stenograph.wire import sessions
@@ -14,6 +15,7 @@ from stenograph.wire.info import Engines, EngineView
 async def set_weights(desk: Desk, request: Request) -> Response:
     wanted = sessions.weights(await body_of(desk, request))
     desk.house.weights.say(wanted.version, wanted.step)
+    await desk.house.store.commit([WeightsSaid(wanted.version, wanted.step)])
     return answer(wanted)
 
 

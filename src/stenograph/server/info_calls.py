@@ -23,6 +23,7 @@ async def health(desk: Desk, request: Request) -> Response:
 async def metrics(desk: Desk, request: Request) -> Response:
     is_open = (facts.state is State.OPEN for facts in desk.registry.all_facts())
     desk.metrics.open_sessions.set(sum(is_open))
+    desk.metrics.batches_waiting.set(desk.deliveries.waiting)
     desk.metrics.engines(views(desk))
     return Response(desk.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 

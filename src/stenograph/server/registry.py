@@ -12,6 +12,7 @@ import msgspec
 from stenograph.core import Attempt, SessionFacts, State
 from stenograph.errors import Conflict, NotFound
 from stenograph.live import LiveSession, revived
+from stenograph.server.deliveries import Deliveries
 from stenograph.server.flights import Flights
 from stenograph.session import lifecycle
 from stenograph.session.tree import Tree
@@ -19,10 +20,11 @@ from stenograph.store.store import Store
 
 
 class Registry:
-    def __init__(self, store: Store, now: Callable[[], float], grace: float) -> None:
+    def __init__(self, store: Store, now: Callable[[], float], grace: float, deliveries: Deliveries) -> None:
         self._store = store
         self._now = now
         self._grace = grace
+        self._deliveries = deliveries
         self._live: dict[str, LiveSession] = {}
         self._flights: dict[str, Flights] = {}
         self._facts = {facts.id: facts for facts in store.facts()}
@@ -31,6 +33,7 @@ class Registry:
         self._writing: set[asyncio.Task[None]] = set()
         self._leaving: set[str] = set()
         """Sessions that are being deleted: they keep their names until that is durable."""
+        self._deliveries.recover(self._facts)
 
     # -- opening and finding -------------------------------------------------------------------------------
 
@@ -75,6 +78,10 @@ class Registry:
             raise _none(facts.id)
         session.facts = self._facts[facts.id] = facts
         task = asyncio.get_running_loop().create_task(self._write(session))
+        return self._kept(task)
+
+    def _kept(self, task: asyncio.Task[None]) -> asyncio.Task[None]:
+        """A task that `close` waits for."""
         self._writing.add(task)
         task.add_done_callback(self._writing.discard)
         return task
@@ -89,7 +96,20 @@ class Registry:
         task = self.change(session, lifecycle.ended(session.facts, state, error, self._now()))
         if state is State.CANCELLED:
             self.flights(session).abort()
+        self._arrive(session)
         return task
+
+    def _arrive(self, session: LiveSession) -> None:
+        """A call that is under way may still become a turn, and a trainer is given all of them."""
+        if self.flights(session).under_way:
+            self._kept(asyncio.get_running_loop().create_task(self._arrive_later(session)))
+        else:
+            self._deliveries.arrive(session.facts)
+
+    async def _arrive_later(self, session: LiveSession) -> None:
+        await self.flights(session).ended()
+        if session.facts.id in self._facts:
+            self._deliveries.arrive(session.facts)
 
     def count(self, session: LiveSession, attempt: Attempt) -> asyncio.Task[None]:
         return self.change(session, lifecycle.attempted(session.facts, attempt, self._now()))
@@ -112,6 +132,7 @@ class Registry:
         self._by_key.pop(before.key_hash, None)
         for kept in (self._live, self._flights, self._facts):
             kept.pop(id, None)
+        self._deliveries.forget(id)
 
     async def _emptied(self, session: LiveSession) -> None:
         flights = self.flights(session)

@@ -15,9 +15,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from stenograph.core import SessionFacts, TopLogprob, Turn, Value
+from stenograph.core import Batch, SessionFacts, TopLogprob, Turn, Value, WeightsSaid
 from stenograph.errors import StoreError
-from stenograph.store.schema import BLOB, CALL, PART, SESSION, TURN, Column, Holds, N, Table
+from stenograph.store.schema import BATCH, BLOB, CALL, PART, SESSION, TURN, WEIGHTS, Column, Holds, N, Table
 from stenograph.store.store import Blob, Record
 
 Cell: TypeAlias = str | bytes | int | float | None
@@ -122,6 +122,8 @@ CALLS = Codec(CALL)
 TURNS = Codec(TURN)
 PARTS = Codec(PART)
 BLOBS = Codec(BLOB)
+BATCHES = Codec(BATCH)
+SAID = Codec(WEIGHTS)
 
 
 def rows(record: Record) -> Iterator[tuple[Table[Any], Row]]:
@@ -131,6 +133,10 @@ def rows(record: Record) -> Iterator[tuple[Table[Any], Row]]:
             yield SESSION, FACTS.row(record)
         case Blob():
             yield BLOB, BLOBS.row(record)
+        case Batch():
+            yield BATCH, BATCHES.row(record)
+        case WeightsSaid():
+            yield WEIGHTS, SAID.row(record)
         case _:
             yield from _call_rows(record.turns)
 

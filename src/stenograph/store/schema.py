@@ -1,7 +1,7 @@
 """The tables of a store, declared once: the SQL is rendered from here, and `pack` splits the nouns along these columns.
 
     session ──< call ──< turn ──< part          blob (by hash)          meta (the schema's version)
-                 └──────── parent ┘
+                 └──────── parent ┘             batch (names its sessions, and outlives them)          weights
 
 A call holds its new context once, however many turns (choices) it has; a turn holds no tokens but through its parts.
 Arrays are packed; every field of a noun without a column of its own is in the row's `rest`, as JSON.
@@ -14,7 +14,7 @@ import sqlite3
 from collections.abc import Iterator, Mapping
 from typing import Generic, Literal, TypeVar
 
-from stenograph.core import Call, Part, SessionFacts, Turn, Value
+from stenograph.core import Batch, Call, Part, SessionFacts, Turn, Value, WeightsSaid
 from stenograph.errors import ConfigError
 from stenograph.store.store import Blob
 
@@ -148,7 +148,23 @@ BLOB = Table(
     (Column("hash", "TEXT NOT NULL PRIMARY KEY"), Column("body", "BLOB NOT NULL")),
     repeat="ignore",
 )
-TABLES = (SESSION, CALL, TURN, PART, BLOB)
+BATCH = Table(
+    "batch",
+    Batch,
+    (
+        Column("id", "TEXT NOT NULL PRIMARY KEY"),
+        Column("place", "INTEGER NOT NULL"),
+        Column("state", "TEXT NOT NULL"),
+        _REST,
+    ),
+    repeat="replace",
+)
+WEIGHTS = Table(
+    "weights",
+    WeightsSaid,
+    (_SEQUENCE, Column("version", "TEXT NOT NULL"), Column("step", "INTEGER")),
+)
+TABLES = (SESSION, CALL, TURN, PART, BLOB, BATCH, WEIGHTS)
 INDEXES = (
     "CREATE INDEX session_by_age ON session (created_at, id)",
     "CREATE INDEX call_by_session ON call (session_id)",
@@ -157,9 +173,23 @@ INDEXES = (
 
 """`call_by_parent` is for deleting: SQLite asks of every turn that goes whether a call still refers to it."""
 
-VERSION = 1
-MIGRATIONS: Mapping[int, tuple[str, ...]] = {}
-"""From each older version, the statements that lead to the next. None yet: version 1 is the first."""
+VERSION = 2
+MIGRATIONS: Mapping[int, tuple[str, ...]] = {
+    1: (
+        """CREATE TABLE batch (
+  id TEXT NOT NULL PRIMARY KEY,
+  place INTEGER NOT NULL,
+  state TEXT NOT NULL,
+  rest TEXT NOT NULL
+)""",
+        """CREATE TABLE weights (
+  seq INTEGER PRIMARY KEY,
+  version TEXT NOT NULL,
+  step INTEGER
+)""",
+    ),
+}
+"""From each older version, the statements that lead to the next: as they were then, whatever is declared above."""
 
 
 _CREATE_META = "CREATE TABLE meta (key TEXT NOT NULL PRIMARY KEY, value TEXT NOT NULL)"

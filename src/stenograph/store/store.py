@@ -1,8 +1,8 @@
 """What the way of a request needs of a store: when `commit` returns, the records are durable (law 5).
 
-A record is written whole or not at all, and all records of one `commit` together. Two kinds exist: the facts of a
-session (small, the latest replaces the earlier) and a call with its turns (written once, never again). Tools and
-template arguments are content-addressed blobs, named by the hash that the call carries.
+A record is written whole or not at all, and all records of one `commit` together. Of some the latest replaces the
+earlier: the facts of a session, and a batch. Others are written once, never again: a call with its turns, and what was
+said of the weights. Tools and template arguments are content-addressed blobs, named by the hash that the call carries.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Protocol, TypeAlias
 
-from stenograph.core import SessionFacts, Turn, Value
+from stenograph.core import Batch, SessionFacts, Turn, Value, WeightsSaid
 
 
 class TurnsCommitted(Value):
@@ -24,7 +24,7 @@ class Blob(Value):
     body: bytes
 
 
-Record: TypeAlias = SessionFacts | TurnsCommitted | Blob
+Record: TypeAlias = SessionFacts | TurnsCommitted | Blob | Batch | WeightsSaid
 
 
 class StoredSession(Value):
@@ -46,5 +46,11 @@ class Store(Protocol):
     def load(self, session_id: str) -> StoredSession | None: ...
 
     def blob(self, hash: str) -> bytes | None: ...
+
+    def batches(self) -> Sequence[Batch]:
+        """All that there ever were, in the order in which they became complete."""
+
+    def weights(self) -> Sequence[WeightsSaid]:
+        """All that was said, in order."""
 
     async def close(self) -> None: ...

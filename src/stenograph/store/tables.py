@@ -9,9 +9,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeAlias
 
-from stenograph.core import Part, SessionFacts
+from stenograph.core import Batch, Part, SessionFacts, WeightsSaid
 from stenograph.store.faults import translated
-from stenograph.store.pack import CALLS, FACTS, PARTS, TURNS, Row, rows
+from stenograph.store.pack import BATCHES, CALLS, FACTS, PARTS, SAID, TURNS, Row, rows
 from stenograph.store.schema import TABLES, Table
 from stenograph.store.store import Record, StoredSession, TurnsCommitted
 
@@ -90,6 +90,14 @@ class Reads:
         with self._snapshot():
             found = self._select("SELECT body FROM blob WHERE hash = ?", hash)
             return bytes(found[0]["body"]) if found else None
+
+    def batches(self) -> tuple[Batch, ...]:
+        with self._snapshot():
+            return tuple(BATCHES.value(row) for row in self._select("SELECT * FROM batch ORDER BY place"))
+
+    def weights(self) -> tuple[WeightsSaid, ...]:
+        with self._snapshot():
+            return tuple(SAID.value(row) for row in self._select("SELECT * FROM weights ORDER BY seq"))
 
     def _page(self, created_at: float, id: str) -> list[SessionFacts]:
         with self._snapshot():

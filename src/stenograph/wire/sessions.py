@@ -32,6 +32,7 @@ from stenograph.wire.sampling import OnlySamplingFields, given
 T = TypeVar("T")
 
 Positive: TypeAlias = Annotated[int, Meta(ge=1, le=2**63 - 1)]
+Shared: TypeAlias = Literal["once", "every"]
 EndState: TypeAlias = Literal["completed", "failed", "timeout", "cancelled"]
 
 
@@ -102,7 +103,7 @@ class SessionFilter(Body):
 class SamplesQuery(Body):
     """The query of `GET /sessions/{id}/samples`."""
 
-    shared: Literal["once", "every"] = "once"
+    shared: Shared = "once"
 
 
 _CREATE = msgspec.json.Decoder(CreateSession)
@@ -112,7 +113,7 @@ _WEIGHTS = msgspec.json.Decoder(Weights)
 
 
 def create(raw: bytes) -> CreateSession:
-    decoded = _or_empty(raw, _CREATE)
+    decoded = or_empty(raw, _CREATE)
     for name in ("defaults", "force"):
         given(getattr(decoded.sampling, name))  # refuses fields that contradict each other now, not at the first call
     return decoded
@@ -123,14 +124,14 @@ def reward(raw: bytes) -> Reward:
 
 
 def finish(raw: bytes) -> Finish:
-    return _or_empty(raw, _FINISH)
+    return or_empty(raw, _FINISH)
 
 
 def weights(raw: bytes) -> Weights:
     return body.decode(raw, _WEIGHTS)
 
 
-def _or_empty(raw: bytes, decoder: msgspec.json.Decoder[T]) -> T:
+def or_empty(raw: bytes, decoder: msgspec.json.Decoder[T]) -> T:
     return body.decode(raw.strip() or b"{}", decoder)
 
 
