@@ -103,7 +103,8 @@ class ReplyReader:
     def _settle(self) -> None:
         self._advance(final=True)
         if self._mode is Mode.CONTENT and not self._heard.calls and self._space:
-            if self._heard.content:  # white space alone is behind nothing that was said, but a marker that was
+            # White space alone is behind nothing that was said, but a marker that was; where there are none, it is said.
+            if self._heard.content or not self._openings():
                 self._said_until = self._unread.place - self._unread.special_end()
             self._heard.content.append(self._space)
 
@@ -149,8 +150,8 @@ class ReplyReader:
             waiting = waiting or end is SHORT
         if waiting and not final:
             return False
-        if waiting and self._held[body : body + 1] in self._coding.special:  # a header that was cut short says nothing
-            self._held = ""
+        if waiting and text[body : body + 1] in self._coding.special:  # a header that was cut short says nothing
+            self._unread.take(len(text))
         self._mode = Mode.CONTENT
         return True
 
