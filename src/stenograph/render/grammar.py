@@ -65,6 +65,11 @@ class Grammar(Value):
     """Text behind an answer that is no part of it: alone, where no control token closes a turn, or in front of one."""
     style: Style = Style()
 
+    @property
+    def has_markers(self) -> bool:
+        """A reply may hold something that is not said."""
+        return bool(self.think or self.content_opening or self.call)
+
     def without_calls(self) -> Grammar:
         """For a request that offers no tools: what looks like a call is text."""
         return msgspec.structs.replace(self, call=None)

@@ -103,8 +103,8 @@ class ReplyReader:
     def _settle(self) -> None:
         self._advance(final=True)
         if self._mode is Mode.CONTENT and not self._heard.calls and self._space:
-            # White space alone is behind nothing that was said, but a marker that was; where there are none, it is said.
-            if self._heard.content or not self._openings():
+            # White space alone is behind nothing that was said, but a marker that was; without markers it is said.
+            if self._heard.content or not self._grammar.has_markers:
                 self._said_until = self._unread.place - self._unread.special_end()
             self._heard.content.append(self._space)
 
