@@ -15,12 +15,13 @@ from hypothesis import given
 from stenograph.core import Delta, Finish, Request, Sampling, VersionRun
 from stenograph.engine.http import EventLines, Refusal
 from stenograph.engine.pool import Pool
+from stenograph.engine.prompt_json import spelled
 from stenograph.engine.raw import MISREPORTS
 from stenograph.engine.script import Fault, FaultKind, Script
 from stenograph.engine.scripted import ScriptedEngine
 from stenograph.engine.vllm import VllmEngine
 from stenograph.engine.vllm_generate import Reader, body_of
-from stenograph.engine.vllm_wire import SUPPORTS, spelled
+from stenograph.engine.vllm_wire import SUPPORTS
 from stenograph.errors import CallerError, ContextLengthExceeded, EngineError, EngineUnavailable, EvidenceError
 from tests.engine.servers import LAST_CHUNK, chunked, saying, serving
 from tests.engine.streams import END, finish, ids, logprobs, proven, request, small_tokenizer, stream

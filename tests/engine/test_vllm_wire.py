@@ -12,8 +12,9 @@ from hypothesis import given
 
 from stenograph.core import JSON, NEUTRAL, Delta, Finish, Guide, GuideKind, Sampling, TopLogprob
 from stenograph.engine.http import EventLines, Refusal
+from stenograph.engine.prompt_json import spelled
 from stenograph.engine.scripted_wire import parse
-from stenograph.engine.vllm_wire import GUIDES, SUPPORTS, Reader, body_of, spelled
+from stenograph.engine.vllm_wire import GUIDES, SUPPORTS, Reader, body_of
 from stenograph.errors import CallerError, EngineError, EvidenceError
 from tests.engine.streams import finish, ids, logprobs, proven, request, stream
 from tests.engine.transcripts import PROMPT, transcript

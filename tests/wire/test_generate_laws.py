@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stenograph.core import Closed, Done, Event, Finish, Opened, Piece, Request, Sampling, VersionRun
+from stenograph.engine.prompt_json import spelled
 from stenograph.engine.vllm_generate import Reader
-from stenograph.engine.vllm_wire import spelled
 from stenograph.errors import EvidenceError
 from stenograph.wire.generate_encode import GenerateEncoder, Wishes
 from tests.wire.answers import answers, opened, piece

@@ -15,9 +15,10 @@ import msgspec
 from stenograph.core import Delta, EngineInfo, Ids, Request
 from stenograph.engine import logprob_kind, vllm_generate, vllm_wire
 from stenograph.engine.http import Http, Refusal, blamed
+from stenograph.engine.prompt_json import Speller, spelled
 from stenograph.engine.scoring import Scored
 from stenograph.engine.vllm_score import score_body, scores_of
-from stenograph.engine.vllm_wire import GUIDES, SUPPORTS, spelled
+from stenograph.engine.vllm_wire import GUIDES, SUPPORTS
 from stenograph.errors import (
     CallerError,
     ConfigError,
@@ -67,6 +68,7 @@ class VllmEngine:
         self._model = _Model(model or "")
         """What requests ask for: known after `start`."""
         self._offers_generate = False
+        self._speller = Speller()
 
     async def start(self) -> EngineInfo:
         """May be called again, after a failure or when the server was restarted with another model."""
@@ -87,7 +89,7 @@ class VllmEngine:
 
     async def generate(self, request: Request) -> AsyncGenerator[Delta, None]:
         wire = self._wire(request)
-        prompt = spelled(request.prompt)
+        prompt = self._speller.spelled(request)
         reader = wire.Reader(self._http.label, request, prompt)
         body = wire.body_of(request, self._model.id, prompt)
         try:

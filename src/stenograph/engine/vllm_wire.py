@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterator, Sequence
 from typing import Generic, Protocol, TypeVar
 
 import msgspec
 
-from stenograph.core import JSON, Delta, Finish, Guide, GuideKind, Ids, Request, Sampling
+from stenograph.core import JSON, Delta, Finish, Guide, GuideKind, Request, Sampling
 from stenograph.engine.evidence import best_first, delta_from
 from stenograph.engine.http import ErrorBody
 from stenograph.errors import CallerError, EngineError, EvidenceError
@@ -47,11 +48,10 @@ COOLEST = 0.01
 """A temperature between 0 and this is raised to this, and only vLLM's own log says so."""
 STRONGEST = 100.0
 """A bias beyond is cut, silently."""
-
-
-def spelled(prompt: Ids) -> msgspec.Raw:
-    """A prompt as JSON: the same bytes are sent and, a moment later, compared with the echo."""
-    return msgspec.Raw(msgspec.json.encode(prompt.tolist()))
+ECHO = b'"prompt_token_ids":'
+"""Inside of a string its quotes would have backslashes: where this stands, it is the field."""
+AS_SENT = msgspec.json.encode(secrets.token_hex(16))
+"""Put in the place of an echo that was found to be the prompt; no engine can say it."""
 
 
 def body_of(request: Request, model: str, prompt: msgspec.Raw) -> bytes:
@@ -150,6 +150,7 @@ class StreamReader(Generic[C]):
         self.label = label
         self.top = request.top_logprobs
         self._prompt = prompt
+        self._echo = ECHO + bytes(prompt)
         self._prompt_tokens = len(request.prompt)
         self._tokens = 0
         self._done = False
@@ -176,9 +177,9 @@ class StreamReader(Generic[C]):
         self._tokens += tokens
 
     def compare_prompt(self, echo: msgspec.Raw) -> None:
-        """vLLM echoes the ids that it read: proof of what was sampled from. Compared byte by byte, which for a long
-        prompt is much the cheaper way; as values where it is printed otherwise."""
-        if echo == self._prompt:
+        """vLLM echoes the ids that it read: proof of what was sampled from. As values where it prints them otherwise
+        than they were sent."""
+        if bytes(echo) == AS_SENT:
             return
         if echo == NOTHING or msgspec.json.decode(echo, type=JSON) != msgspec.json.decode(self._prompt):
             raise EvidenceError(f"{self.label} does not confirm the prompt that it was sent")
@@ -193,8 +194,9 @@ class StreamReader(Generic[C]):
                 raise EngineError(f"{self.label} ended a choice with {other!r}")
 
     def _decode(self, data: bytes) -> C:
+        """A long prompt's echo is most of an event, and compared as bytes it need not be parsed."""
         try:
-            return msgspec.json.decode(data, type=self.chunk)
+            return msgspec.json.decode(data.replace(self._echo, ECHO + AS_SENT), type=self.chunk)
         except msgspec.DecodeError as error:
             raise EvidenceError(f"{self.label} answered what cannot be read: {error}") from error
 
