@@ -34,7 +34,7 @@ from stenograph.render.prompting import Prompt, Replied
 from stenograph.render.reply import ReplyReader
 from stenograph.session import fork, plain
 from stenograph.session.canonical import arguments_hash, tools_hash
-from stenograph.session.match import Chained, Match, chained, match
+from stenograph.session.match import Chained, Match, match
 from stenograph.session.recall import meant, recalled
 from stenograph.session.restore import restored
 from stenograph.store.store import Blob
@@ -116,7 +116,7 @@ def _conversation(
     *,
     calls_read: bool,
 ) -> Decision:
-    asked = chained(house.renderer.relevant(conversation))
+    asked = session.heard.chained(house.renderer.relevant(conversation))
     strict = (session.facts.reasoning or house.reasoning) == "strict"
     matched = match(session.tree, asked, strict=strict, named=named)
     whole = restored(session.tree, asked.conversation, matched, strict=strict)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from stenograph.core import SessionFacts
+from stenograph.session.heard import Heard
 from stenograph.session.tree import Tree
 from stenograph.store.store import StoredSession
 
@@ -14,6 +15,7 @@ class LiveSession:
         self.facts = facts
         """Replaced at once where they change, and then made durable: the last commit under way has the newest."""
         self.tree = tree
+        self.heard = Heard()
         self.commit_lock = asyncio.Lock()
         """Held from the last look at the tree until the turn is durable and in it; never across generation."""
 

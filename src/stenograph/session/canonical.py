@@ -73,11 +73,16 @@ def _places(reply: Message | None) -> dict[str, int]:
     return {call.id: place for place, call in enumerate(reply.tool_calls)} if reply is not None else {}
 
 
-def chain(start: str, forms: Iterable[bytes]) -> list[str]:
+def marks(messages: Iterable[Message], behind: Message | None = None) -> list[str]:
+    """The same, hashed."""
+    return [digest(form) for form in canonicals(messages, behind)]
+
+
+def chain(start: str, marks: Iterable[str]) -> list[str]:
     """At each message, the hash of everything up to and with it."""
     links = []
-    for form in forms:
-        start = digest(start.encode(), form)
+    for mark in marks:
+        start = digest(start.encode(), mark.encode())
         links.append(start)
     return links
 

@@ -11,7 +11,7 @@ history that is shorter than the one it was is a compaction.
 from __future__ import annotations
 
 from stenograph.core import Fork, ForkReason, Turn, Value
-from stenograph.session.canonical import canonicals
+from stenograph.session.canonical import marks
 from stenograph.session.match import Chained, Match
 from stenograph.session.tree import Tree
 
@@ -129,7 +129,7 @@ def _moved(tree: Tree, asked: Chained, said: _Said) -> int | None:
     """How far up the last recorded reply moved that comes again behind the divergence; None: none comes again."""
     for place in reversed(range(said.known, said.end)):
         is_reply = asked.conversation.messages[place].role == "assistant"
-        if is_reply and (places := tree.reply_indexes(asked.forms[place])):
+        if is_reply and (places := tree.reply_indexes(asked.marks[place])):
             return places[-1] - place
     return None
 
@@ -140,5 +140,5 @@ def _is_shorter(tree: Tree, asked: Chained, said: _Said) -> bool:
     if longest is None or said.end >= longest.reply_index:
         return False
     following = said.known + 1
-    recorded = canonicals([*tree.messages(longest.after), *longest.messages])
-    return following >= said.end or recorded[following] != asked.forms[following]
+    recorded = marks([*tree.messages(longest.after), *longest.messages])
+    return following >= said.end or recorded[following] != asked.marks[following]

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from stenograph.core import Conversation, Message, Note, NoteKind, Turn, Value
-from stenograph.session.canonical import START, arguments_hash, canonicals, chain, tools_hash
+from stenograph.session.canonical import START, arguments_hash, chain, marks, tools_hash
 from stenograph.session.tree import Tree
 
 
@@ -19,8 +19,8 @@ class Chained(Value):
     """A conversation with the hashes by which it is looked up."""
 
     conversation: Conversation
-    forms: tuple[bytes, ...]
-    """Of each message on its own, the canonical one."""
+    marks: tuple[str, ...]
+    """Of each message on its own, the hash of its canonical form."""
     links: tuple[str, ...]
     """Of everything up to and with each message."""
     tools_hash: str
@@ -42,12 +42,17 @@ class Match(Value):
     notes: tuple[Note, ...]
 
 
-def chained(conversation: Conversation) -> Chained:
-    forms = canonicals(conversation.messages)
+def chained(conversation: Conversation, known: Chained | None = None, shared: int = 0) -> Chained:
+    """`known`: one that begins with the same messages, `shared` of them."""
+    old, new = conversation.messages[:shared], conversation.messages[shared:]
+    before = known.marks[:shared] if known else ()
+    links = known.links[:shared] if known else ()
+    behind = next((message for message in reversed(old) if message.role == "assistant"), None)
+    added = marks(new, behind)
     return Chained(
         conversation,
-        tuple(forms),
-        tuple(chain(START, forms)),
+        (*before, *added),
+        (*links, *chain(links[-1] if links else START, added)),
         tools_hash(conversation),
         arguments_hash(conversation),
     )
@@ -68,6 +73,8 @@ def match(tree: Tree, asked: Chained, *, strict: bool, named: frozenset[str] = f
         )
     for turn in tree.conversation(after.id if after else None):
         message = asked.conversation.messages[turn.call.reply_index]
+        if message == turn.reply:
+            continue
         notes |= {note.kind: note for note in _tolerances(turn, message, strict=strict)}
     return Match(
         after=after.id if after else None,
@@ -106,6 +113,8 @@ def _walk(tree: Tree, asked: Chained, named: frozenset[str]) -> _Walked:
 
 def _meant(fitting: Sequence[Turn], message: Message, named: frozenset[str]) -> Sequence[Turn]:
     """Siblings may say the same: their own ids, or an echoed call id, tell which one is meant."""
+    if len(fitting) == 1:
+        return fitting
     echoed = {call.id for call in message.tool_calls}
     by_name = [turn for turn in fitting if turn.id in named]
     return by_name or [turn for turn in fitting if any(call.id in echoed for call in turn.reply.tool_calls)] or fitting

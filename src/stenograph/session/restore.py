@@ -32,6 +32,7 @@ def _renamed_calls(recorded: list[Message], echoed: tuple[Message, ...]) -> dict
     return {
         theirs.id: ours.id
         for mine, sent in zip(recorded, echoed, strict=True)
+        if mine.tool_calls
         for ours, theirs in zip(mine.tool_calls, sent.tool_calls, strict=True)
         if ours.id != theirs.id
     }

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from stenograph.core import Call, Ids, Message, Turn, Value
-from stenograph.session.canonical import START, canonicals, chain, digest
+from stenograph.session.canonical import START, chain, marks
 
 
 class Seen(Value):
@@ -58,7 +58,7 @@ class Tree:
         call = turns[0].call
         self._check(call, turns)
         behind = None if call.after is None else self.turns[call.after].reply
-        links = chain(self._start_of(call), canonicals(call.messages, behind))
+        links = chain(self._start_of(call), marks(call.messages, behind))
         for place, link in enumerate(links):
             self._prefixes.setdefault(link, Seen(call, call.shared + place))
         asked = links[-1] if links else self._start_of(call)
@@ -76,7 +76,7 @@ class Tree:
             self._add_turn(turn, asked)
 
     def _add_turn(self, turn: Turn, asked: str) -> None:
-        [reply] = canonicals([turn.reply])
+        [reply] = marks([turn.reply])
         [link] = chain(asked, [reply])
         index = turn.call.shared + len(turn.call.messages)
         self.turns[turn.id] = turn
@@ -85,7 +85,7 @@ class Tree:
         self._links[turn.id] = link
         self._ends.setdefault(link, []).append(turn)
         self._prefixes.setdefault(link, Seen(turn.call, index))
-        self._replies.setdefault(digest(reply), []).append(index)
+        self._replies.setdefault(reply, []).append(index)
 
     def _check(self, call: Call, turns: Sequence[Turn]) -> None:
         known = [turn.id for turn in turns if turn.id in self.turns]
@@ -128,9 +128,9 @@ class Tree:
             return self._own_links[call.id][index - call.shared]
         return self._links[call.after]
 
-    def reply_indexes(self, form: bytes) -> Sequence[int]:
+    def reply_indexes(self, mark: str) -> Sequence[int]:
         """At which places of its conversations a reply was said."""
-        return self._replies.get(digest(form), ())
+        return self._replies.get(mark, ())
 
     def continuations(self, turn_id: str | None) -> int:
         return self._continued.get(turn_id, 0)
