@@ -33,6 +33,7 @@ CONTEXT = 131_072
 REPLIES = 16
 REPLY_TOKENS = 32
 """Before some are spelt with two smaller ones, as sampled tokens may be."""
+PROMPT = b'"prompt":'
 NO_PROMPT = b'"prompt_token_ids":[]'
 JSON, SSE = b"application/json", b"text/event-stream"
 
@@ -40,7 +41,6 @@ JSON, SSE = b"application/json", b"text/event-stream"
 class Call(Value):
     """As much of a body as makes a difference."""
 
-    prompt: msgspec.Raw = msgspec.Raw(b"[]")
     max_tokens: int = CONTEXT
 
 
@@ -80,11 +80,12 @@ class Engine:
     async def _completions(self, scope: Scope, receive: Receive, send: Send) -> None:
         """A call for a token or so is the gateway's probe of what kind of logprobs there are: that is no agent's."""
         body = await body_of(receive)
-        call = _CALL.decode(body)
+        prompt, rest = _parted(body)
+        call = _CALL.decode(rest)
         if call.max_tokens < REPLY_TOKENS:
             await self._scripted(scope, _once_more(body, receive), send)
         else:
-            await self._answer(send, SSE, _streamed(next(self._lines), bytes(call.prompt)))
+            await self._answer(send, SSE, _streamed(next(self._lines), prompt))
 
     async def _answer(self, send: Send, kind: bytes, body: bytes) -> None:
         if self._takes:
@@ -94,9 +95,16 @@ class Engine:
         await send({"type": "http.response.body", "body": body})
 
 
+def _parted(body: bytes) -> tuple[bytes, bytes]:
+    """The prompt's ids, which are the most of it and are not looked at, and what is left."""
+    start = body.index(PROMPT) + len(PROMPT)
+    end = body.index(b"]", start) + 1
+    return body[start:end], body[:start] + b"[]" + body[end:]
+
+
 def _streamed(line: Line, prompt: bytes) -> bytes:
     echo = NO_PROMPT.replace(b"[]", prompt)
-    sent = prompt.count(b",") + 1
+    sent = int(np.count_nonzero(np.frombuffer(prompt, np.uint8) == ord(","))) + 1
     usage = {"prompt_tokens": sent, "completion_tokens": line.tokens, "total_tokens": sent + line.tokens}
     return line.head + echo + line.tail + sse.data(msgspec.json.encode({"choices": [], "usage": usage})) + sse.DONE
 

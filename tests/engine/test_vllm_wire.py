@@ -90,8 +90,18 @@ def broken(**changes: Any) -> bytes:
 END = b"data: [DONE]\n\n"
 
 
-def test_one_right_event_passes() -> None:
-    assert ids(read([broken(), END], top=1)) == [5]
+@pytest.mark.parametrize("written", [b"", b" "])
+def test_one_right_event_passes(written: bytes) -> None:
+    """Also where the ids are not written as they were sent."""
+    event = broken().replace(b",9690,", b"," + written + b"9690,")
+    assert ids(read([event, END], top=1)) == [5]
+
+
+def test_every_choices_echo_is_compared() -> None:
+    right, wrong = broken(), broken(index=1, prompt_token_ids=[*PROMPT, 5])
+    both = right.strip()[:-2] + b"," + wrong.partition(b"[")[2]
+    with pytest.raises(EvidenceError, match="does not confirm the prompt"):
+        read([both, END], top=1)
 
 
 @pytest.mark.parametrize(

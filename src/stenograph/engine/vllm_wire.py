@@ -149,8 +149,7 @@ class StreamReader(Generic[C]):
     def __init__(self, label: str, request: Request, prompt: msgspec.Raw) -> None:
         self.label = label
         self.top = request.top_logprobs
-        self._prompt = prompt
-        self._echo = ECHO + bytes(prompt)
+        self._prompt = bytes(prompt)
         self._prompt_tokens = len(request.prompt)
         self._tokens = 0
         self._done = False
@@ -177,9 +176,9 @@ class StreamReader(Generic[C]):
         self._tokens += tokens
 
     def compare_prompt(self, echo: msgspec.Raw) -> None:
-        """vLLM echoes the ids that it read: proof of what was sampled from. As values where it prints them otherwise
-        than they were sent."""
-        if bytes(echo) == AS_SENT:
+        """vLLM echoes the ids that it read: proof of what was sampled from. Compared as values where it prints them
+        otherwise than they were sent."""
+        if bytes(echo) in (AS_SENT, self._prompt):
             return
         if echo == NOTHING or msgspec.json.decode(echo, type=JSON) != msgspec.json.decode(self._prompt):
             raise EvidenceError(f"{self.label} does not confirm the prompt that it was sent")
@@ -194,11 +193,17 @@ class StreamReader(Generic[C]):
                 raise EngineError(f"{self.label} ended a choice with {other!r}")
 
     def _decode(self, data: bytes) -> C:
-        """A long prompt's echo is most of an event, and compared as bytes it need not be parsed."""
         try:
-            return msgspec.json.decode(data.replace(self._echo, ECHO + AS_SENT), type=self.chunk)
+            return msgspec.json.decode(self._shortened(data), type=self.chunk)
         except msgspec.DecodeError as error:
             raise EvidenceError(f"{self.label} answered what cannot be read: {error}") from error
+
+    def _shortened(self, data: bytes) -> bytes:
+        """A long prompt's echo is most of an event, and compared as bytes it need not be parsed."""
+        start = data.find(ECHO) + len(ECHO)
+        if start < len(ECHO) or not data.startswith(self._prompt, start):
+            return data
+        return data[:start] + AS_SENT + data[start + len(self._prompt) :]
 
     def _account(self, usage: Usage) -> Delta:
         """The last chunk: vLLM's own count, and what it had in its cache where it is told to say so."""
