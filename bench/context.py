@@ -26,8 +26,17 @@ LAST = 4
 """So many turns of a session are measured: those whose history is as long as the row says."""
 STEP = 240
 """Tokens of a user message; a reply has about 36."""
-PATIENCE = 300.0
+PATIENCE = 900.0
 """Seconds for everything, several times what it takes."""
+
+
+class Cost(Value):
+    """Of a turn, in milliseconds."""
+
+    latency: float
+    """The median."""
+    cpu: float
+    """Of the process that agents call, on average."""
 
 
 class History(Value):
@@ -59,10 +68,10 @@ def run(scale: Scale) -> Sequence[Table]:
     return [_table(histories, added)]
 
 
-async def _measured(histories: Sequence[History], scale: Scale, tokenizer: Tokenizer) -> list[list[float]]:
-    """By history, one figure a repeat: milliseconds that a turn takes longer than straight to the engine. The round
-    before the first is for proofs, caches and connections, and not counted."""
-    added: list[list[float]] = [[] for _ in histories]
+async def _measured(histories: Sequence[History], scale: Scale, tokenizer: Tokenizer) -> list[list[Cost]]:
+    """By history, one a repeat: how much longer a turn takes than straight to the engine, and its CPU. The round before
+    the first is for proofs, caches and connections, and not counted."""
+    added: list[list[Cost]] = [[] for _ in histories]
     with tempfile.TemporaryDirectory(prefix="stenograph-bench-") as folder:
         async with asyncio.timeout(PATIENCE), contenders(Path(folder), 0.0) as (direct, _, gateway):
             for repeat in range(scale.repeats + 1):
@@ -70,40 +79,49 @@ async def _measured(histories: Sequence[History], scale: Scale, tokenizer: Token
                 for history, figures in zip(histories, added, strict=True):
                     scripts = [written(speech, history.shape) for _ in range(history.rollouts)]
                     name = f"{repeat}.{history.label}.{history.grown.replace(' ', '-')}"
-                    through = await _latency(gateway, name, scripts)
-                    figures.append(through - await _latency(direct, name, scripts))
+                    through, straight = [await _cost(one, name, scripts) for one in (gateway, direct)]
+                    figures.append(Cost(through.latency - straight.latency, through.cpu))
     return [figures[1:] for figures in added]
 
 
-async def _latency(contender: Contender, name: str, scripts: Sequence[Script]) -> float:
-    """The median of the last turns, in milliseconds; one agent at a time."""
+async def _cost(contender: Contender, name: str, scripts: Sequence[Script]) -> Cost:
+    """Of the last turns; one agent at a time."""
     latencies: list[float] = []
+    cpu = 0.0
     for number, script in enumerate(scripts):
         path = contender.path(f"{name}.{number}")
         async with Client(contender.server.url) as client:
             session = Session(path, script)
             await session.open(client)
-            latencies += (await session.play(client))[-LAST:]
+            await session.play(client, end=-LAST)
+            cpu -= contender.server.cpu_seconds()
+            latencies += await session.play(client, -LAST)
+            cpu += contender.server.cpu_seconds()
         if contender.records:
             await check_recorded(contender, f"{name}.{number}", len(script.steps) + 1)
-    return statistics.median(latencies) * 1000
+    return Cost(statistics.median(latencies) * 1000, cpu / len(latencies) * 1000)
 
 
-def _table(histories: Sequence[History], added: Sequence[list[float]]) -> Table:
+def _table(histories: Sequence[History], added: Sequence[list[Cost]]) -> Table:
     shortest = {history.grown: figures for history, figures in reversed([*zip(histories, added, strict=True)])}
     rows = [
         (
             history.label,
             history.grown,
             str(history.shape.turns + 1),
-            str(Spread.of(figures)),
-            str(Spread.of_ratios(figures, shortest[history.grown])),
+            *_compared([cost.latency for cost in figures], [cost.latency for cost in shortest[history.grown]]),
+            *_compared([cost.cpu for cost in figures], [cost.cpu for cost in shortest[history.grown]]),
         )
         for history, figures in zip(histories, added, strict=True)
     ]
     return Table(
         title="What a turn costs by the length of its history",
-        head=("history", "grown", "turns", "added p50, ms", "to the shortest"),
+        head=("history", "grown", "turns", "added p50, ms", "to the shortest", "CPU a turn, ms", "to the shortest"),
         rows=tuple(rows),
-        note=f"A turn with {STEP} new tokens of a session that runs alone. Added to going straight to the engine.",
+        note=f"A turn with {STEP} new tokens of a session that runs alone. Added to going straight to the engine; "
+        "CPU is the gateway's own, which a busy machine hardly changes.",
     )
+
+
+def _compared(figures: Sequence[float], shortest: Sequence[float]) -> tuple[str, str]:
+    return str(Spread.of(figures)), str(Spread.of_ratios(figures, shortest))

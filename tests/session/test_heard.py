@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import hypothesis.strategies as st
 import msgspec
+import pytest
 from hypothesis import example, given
 
 from stenograph.core import JSON, Conversation, Message, ToolCall
+from stenograph.session import match
+from stenograph.session.canonical import marks
 from stenograph.session.heard import CONVERSATIONS, Heard
 from stenograph.session.match import chained
 
@@ -36,6 +41,21 @@ def test_what_was_heard_before_makes_no_difference(asked: list[list[Message]]) -
         conversation = Conversation(tuple(messages), ({"type": "function"},), {"thinking": True})
         assert msgspec.json.encode(heard.chained(conversation)) == msgspec.json.encode(chained(conversation))
         assert len(heard.latest) <= CONVERSATIONS
+
+
+def test_what_is_repeated_is_not_hashed_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    hashed: list[Message] = []
+
+    def noted(messages: Iterable[Message], behind: Message | None = None) -> list[str]:
+        hashed.extend(messages := tuple(messages))
+        return marks(messages, behind)
+
+    monkeypatch.setattr(match, "marks", noted)
+    heard = Heard()
+    for end in range(1, len(MESSAGES)):
+        heard.chained(Conversation(tuple(MESSAGES[:end])))
+        heard.chained(Conversation((MESSAGES[-1], *MESSAGES[:end])))
+    assert len(hashed) == 2 * len(MESSAGES) - 1
 
 
 def test_what_is_repeated_is_kept_once() -> None:

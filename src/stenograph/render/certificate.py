@@ -149,13 +149,9 @@ class _Case:
 
 
 def shape(message: Message) -> Shape:
-    return Shape(
-        role=message.role,
-        thinks=bool(message.reasoning and message.reasoning.strip()),
-        says=bool(message.content and message.content.strip()),
-        calls=len(message.tool_calls),
-        named=message.name is not None,
-    )
+    thinks = bool(message.reasoning and not message.reasoning.isspace())
+    says = bool(message.content and not message.content.isspace())
+    return Shape(message.role, thinks, says, len(message.tool_calls), message.name is not None)
 
 
 def placeholder(shape: Shape) -> Message:

@@ -71,7 +71,8 @@ def notes(given: Sequence[MessageField]) -> Iterator[Note]:
 def _message(field: MessageField, at: str, last: bool) -> Message:
     if field.audio is not None:
         raise body.refuse(f"{at}.audio", "audio is not supported yet")
-    _check_prefill(field, at, last)
+    if field.prefix or field.partial:
+        _check_prefill(field, at, last)
     content = _content(field, at)
     if content is None and field.role not in MAY_BE_EMPTY:
         raise body.refuse(f"{at}.content", f"it is required in a message of role {field.role}")
@@ -80,7 +81,7 @@ def _message(field: MessageField, at: str, last: bool) -> Message:
         role="tool" if field.role == "function" else field.role,
         content=content,
         reasoning=_reasoning(field) if assistant else None,
-        tool_calls=tuple(_calls(field, at)) if assistant else (),
+        tool_calls=tuple(_calls(field, at)) if assistant and (field.tool_calls or field.function_call) else (),
         tool_call_id=field.tool_call_id,
         name=field.name,
     )
@@ -93,6 +94,8 @@ def _check_prefill(field: MessageField, at: str, last: bool) -> None:
 
 
 def _content(field: MessageField, at: str) -> str | None:
+    if isinstance(field.content, str):
+        return field.content
     return field.refusal if field.content is None else text(field.content, f"{at}.content", field.role)
 
 
