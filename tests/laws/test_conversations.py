@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import hypothesis.strategies as st
-from hypothesis import given
+from hypothesis import given, settings
 
 from stenograph.engine.script import Script
 from tests.laws import checks
 from tests.laws.actions import Action, anything, conversations, friendly
 from tests.laws.agent import Agent
 from tests.laws.scripts import babble, scripts
+from tests.stage import models
 from tests.stage.models import Model
 from tests.stage.stage import Stage
 from tests.stage.stores import STORES, opened
@@ -50,3 +52,14 @@ def test_ids_need_not_mean_anything(model: Model, data: st.DataObject, kind: str
     """Control tokens in a reply, halves of characters: what a prompt can't continue forks, and says so."""
     script = data.draw(babble(model))
     asyncio.run(rehearse(model, script, kind, actions))
+
+
+@settings(max_examples=max(settings().max_examples // 25, 1))
+@given(st.data(), stores, conversations(anything))
+def test_every_law_holds_on_every_tokenizer_at_hand(
+    tokenizer_folder: Path, data: st.DataObject, kind: str, actions: list[Action]
+) -> None:
+    """Few examples of each: here it is the templates that are many."""
+    chosen = models.model(tokenizer_folder.name)
+    script = data.draw(scripts(chosen))
+    asyncio.run(rehearse(chosen, script, kind, actions))

@@ -53,6 +53,14 @@ async def test_force_wins_over_an_agent_that_wants_temperature_zero(stage: Stage
     assert len(answer.choices[0].token_ids) <= 3
 
 
+async def test_lists_and_maps_are_forced_too(stage: Stage) -> None:
+    force = {"stop": ["never said"], "stop_token_ids": [5], "logit_bias": {"7": -1}}
+    await stage.tell("/sessions", {"id": "s", "sampling": {"force": force, "defaults": {"stop": "nor this"}}})
+    await stage.say("s", HELLO)
+    (sent,) = [call.sampling for call in stage.watched.calls]
+    assert (sent["stop"][0], sent["stop_token_ids"][0], sent["logit_bias"]) == ("never said", 5, {7: -1.0})
+
+
 # ------------------------------------------------------------------------------------------------------- role and name
 
 

@@ -66,7 +66,7 @@ def doors(id: str, root: str, key: str) -> sessions.SessionOpened:
 
 
 def _json(values: dict[str, Any]) -> dict[str, JSON]:
-    plain: dict[str, JSON] = msgspec.to_builtins(values, str_keys=True)
+    plain: dict[str, JSON] = msgspec.json.decode(msgspec.json.encode(values))
     return plain
 
 
