@@ -1,10 +1,18 @@
-"""`stenograph verify` from its flags to its exit code, on an engine that scores as it is told to."""
+"""`stenograph verify` from its flags to its exit code.
+
+The engine behind it is a toy: a token's logprob is a sum over the ids before it and the token itself. It speaks by that
+sum, it scores by that sum, and the two know nothing of each other: no number can reach a score from the record.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import sqlite3
+import zlib
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +23,7 @@ from starlette.routing import Mount, Route
 
 from stenograph.cli import main
 from stenograph.core import Sample
+from stenograph.engine.given import Answer, GivenEngine
 from stenograph.engine.script import Script
 from stenograph.engine.scripted import ScriptedEngine
 from stenograph.engine.scripted_server import ScriptedServer
@@ -24,15 +33,33 @@ from tests.engine.servers import listening
 
 pytestmark = needs_model
 TURNS = 2
+REPLY = range(300, 308)
+
+
+def odds(before: Sequence[int], id: int) -> float:
+    """All that is before a token counts, in its order."""
+    return -(zlib.crc32(np.array([*before, id], np.int32).tobytes()) % 4000) / 1000
+
+
+class Toy:
+    """Says the same ids each time, at the odds that they have where they stand."""
+
+    version: str | None = None
+
+    async def generate(self, prompt: list[int], sampling: dict[str, Any]) -> Answer:
+        ids = list(REPLY)
+        logprobs = [odds([*prompt, *ids[:place]], id) for place, id in enumerate(ids)]
+        return {"token_ids": ids, "logprobs": logprobs, "finish_reason": "stop", "weight_version": self.version}
 
 
 async def recorded(store: Path, *versions: str) -> list[Sample]:
     """A rollout under each version of the weights."""
-    engine = ScriptedEngine(Script(model="smollm2", replies=(tuple(range(300, 320)),)))
+    toy = Toy()
+    engine = GivenEngine(toy, model="smollm2", max_model_len=4096, logprob_kind="raw")
     found: list[Sample] = []
     async with Gateway(engine=engine, tokenizer="smollm2", store=str(store)) as gateway:
         for version in versions or (None,):
-            engine.weight_version = version
+            toy.version = version
             session = gateway.session()
             client = session.openai()
             messages = []
@@ -45,11 +72,10 @@ async def recorded(store: Path, *versions: str) -> list[Sample]:
 
 
 class Rescorer:
-    """vLLM, whose `prompt_logprobs` are those that were recorded, or others."""
+    """vLLM, whose `prompt_logprobs` are the toy's."""
 
-    def __init__(self, samples: list[Sample], told: Callable[[int, float], float]) -> None:
-        self._samples = samples
-        self._told = told
+    def __init__(self, scored: Callable[[Sequence[int], int], float]) -> None:
+        self._scored = scored
         self._server = ScriptedServer(ScriptedEngine(Script(model="smollm2", vocab_size=49152)))
         self.application = Starlette(
             routes=[
@@ -63,49 +89,83 @@ class Rescorer:
         if "prompt_logprobs" not in body:
             return await self._server._completions(http)
         prompt = body["prompt"]
-        sample = next(one for one in self._samples if np.array_equal(one.tokens, prompt))
-        rows = [
-            {str(id): {"logprob": self._told(place, float(logprob))}}
-            for place, (id, logprob) in enumerate(zip(prompt, sample.logprobs, strict=True))
-        ]
+        rows = [{str(id): {"logprob": self._scored(prompt[:place], id)}} for place, id in enumerate(prompt)]
         choice = {"index": 0, "prompt_token_ids": prompt, "prompt_logprobs": [None, *rows[1:]]}
         return JSONResponse({"choices": [choice]})
 
 
-async def verified(store: Path, samples: list[Sample], told: Callable[[int, float], float], *flags: str) -> int:
-    async with listening(Rescorer(samples, told).application) as url:
+async def verified(store: Path, *flags: str, scored: Callable[[Sequence[int], int], float] = odds) -> int:
+    async with listening(Rescorer(scored).application) as url:
         return await asyncio.to_thread(main, ["verify", "--store", str(store), "--engine", f"vllm={url}", *flags])
 
 
 async def test_what_was_recorded_holds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    samples = await recorded(tmp_path)
-    assert await verified(tmp_path, samples, lambda _, logprob: logprob) == 0
+    await recorded(tmp_path)
+    assert await verified(tmp_path, "--tolerance", "1e-6") == 0
     said = capsys.readouterr().out
-    assert "within 0.05" in said
-    assert f"{TURNS} " in said
+    assert "within 1e-06" in said
+    assert f"{TURNS * len(REPLY)} " in said
+    assert "differ most" not in said, "none differs"
 
 
 async def test_a_difference_is_found_and_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    samples = await recorded(tmp_path)
-    last = len(samples[0].tokens) - 1
+    (sample,) = await recorded(tmp_path)
+    last = len(sample.tokens) - 1
 
-    def told(place: int, logprob: float) -> float:
-        return logprob - 4.0 if place == last else logprob
+    def scored(before: Sequence[int], id: int) -> float:
+        return odds(before, id) - (4.0 if len(before) == last else 0.0)
 
-    assert await verified(tmp_path, samples, told) == 1
+    assert await verified(tmp_path, scored=scored) == 1
     said = capsys.readouterr().out
     assert "1 of 2 spans beyond 0.05" in said
-    assert f"at {last} of {samples[0].id}" in said
-    assert await verified(tmp_path, samples, told, "--tolerance", "5") == 0
+    assert f"at {last} of {sample.id}" in said
+    assert f"{odds(sample.tokens[:-1].tolist(), int(sample.tokens[-1])):9.4f}" in said
+    assert await verified(tmp_path, "--tolerance", "5", scored=scored) == 0
+
+
+def rewrite(store: Path, column: str, table: str, dtype: str, change: Callable[[Any], None]) -> None:
+    """The record, falsified behind everybody's back: one array in each row."""
+    with closing(sqlite3.connect(store / "stenograph.db")) as database, database:
+        for row, cell in database.execute(f"SELECT rowid, {column} FROM {table}").fetchall():
+            array = np.frombuffer(cell, dtype).copy()
+            change(array)
+            database.execute(f"UPDATE {table} SET {column} = ? WHERE rowid = ?", (array.tobytes(), row))
+
+
+def quieter(logprobs: Any) -> None:
+    logprobs -= 0.06
+
+
+def other_first(ids: Any) -> None:
+    ids[0] += 1
+
+
+@pytest.mark.parametrize(
+    ("column", "table", "dtype", "change"),
+    [
+        ("logprobs", "part", "<f4", quieter),
+        ("ids", "part", "<i4", other_first),
+        ("context", "call", "<i4", other_first),
+    ],
+    ids=["logprobs", "sampled", "context"],
+)
+async def test_a_record_that_is_not_true_is_found_out(
+    tmp_path: Path, column: str, table: str, dtype: str, change: Callable[[Any], None]
+) -> None:
+    """Whether its logprobs are others, or they are of other tokens, or of tokens behind others."""
+    await recorded(tmp_path)
+    assert await verified(tmp_path) == 0
+    rewrite(tmp_path, column, table, dtype, change)
+    assert await verified(tmp_path) == 1
 
 
 async def test_versions_are_never_guessed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    samples = await recorded(tmp_path, "1", "2")
-    assert await verified(tmp_path, samples, lambda _, logprob: logprob) == 1
+    await recorded(tmp_path, "1", "2")
+    assert await verified(tmp_path) == 1
     said = capsys.readouterr().out
     assert "nothing could be compared" in said
     assert "say it with --weights" in said
-    assert await verified(tmp_path, samples, lambda _, logprob: logprob, "--weights", "2") == 0
+    assert await verified(tmp_path, "--weights", "2") == 0
     said = capsys.readouterr().out
     assert "2 spans: sampled under weights 1, and the engine has 2" in said
 

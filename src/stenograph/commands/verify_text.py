@@ -51,7 +51,7 @@ def _left_out(reasons: Counter[str]) -> Iterator[str]:
 
 
 def _examples(spans: Sequence[Compared], samples: Mapping[str, Sample], tokenizer: Tokenizer | None) -> Iterator[str]:
-    tokens = worst(spans, WORST)
+    tokens = [token for token in worst(spans, WORST) if token.recorded != token.rescored]
     if tokens:
         yield "tokens that differ most (recorded, now):"
     for token in tokens:
