@@ -6,7 +6,9 @@ import asyncio
 import zlib
 from collections.abc import AsyncGenerator, Sequence
 
-from stenograph.core import Delta, EngineInfo, Finish, Request, Sampling
+import msgspec
+
+from stenograph.core import Delta, EngineInfo, Finish, Request, Sampling, VersionRun
 from stenograph.engine.evidence import delta_from
 
 VOCAB = 64
@@ -84,7 +86,10 @@ class Chain:
 
 
 class Halting(Chain):
-    """Somebody pauses it behind our back: what is under way ends in an abort, and nothing begins meanwhile."""
+    """Somebody pauses it behind our back: what is under way ends in an abort, and nothing begins meanwhile. Of its weights
+    it speaks at an answer's end, as vLLM does."""
+
+    version = "1"
 
     def __init__(self) -> None:
         super().__init__()
@@ -92,12 +97,18 @@ class Halting(Chain):
         self.holds_itself = False
 
     async def generate(self, request: Request) -> AsyncGenerator[Delta, None]:
+        counts = [0] * request.n
         async for delta in super().generate(request):
             if self.halted and delta.finish is None and len(delta.ids):
-                for choice in range(request.n):
-                    yield delta_from(choice=choice, ids=[], logprobs=[], finish=Finish("abort"))
+                for choice, count in enumerate(counts):
+                    yield self._told(delta_from(choice=choice, ids=[], logprobs=[], finish=Finish("abort")), count)
                 return
-            yield delta
+            counts[delta.choice] += len(delta.ids)
+            yield self._told(delta, counts[delta.choice])
+
+    def _told(self, delta: Delta, tokens: int) -> Delta:
+        runs = (VersionRun(self.version, tokens),) if delta.finish and tokens else ()
+        return msgspec.structs.replace(delta, versions=runs)
 
     async def hold(self) -> bool:
         if self.holds_itself:

@@ -7,6 +7,7 @@ from typing import Any
 
 import hypothesis.strategies as st
 import msgspec
+import numpy as np
 import pytest
 from hypothesis import given
 
@@ -18,6 +19,7 @@ from stenograph.engine.generation import Generation
 from stenograph.engine.member import Member
 from stenograph.engine.rest import continues_alike
 from stenograph.errors import EngineUnavailable
+from stenograph.origin import Origins, Weights
 from tests.engine.chain import EOS, Chain, Halting, said
 from tests.engine.streams import finish, ids, logprobs, proven, request, small_tokenizer
 
@@ -205,21 +207,33 @@ async def test_an_engine_that_goes_away_otherwise_is_an_error() -> None:
 
 
 async def test_paused_behind_our_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An abort that came of the engine's own pause is not the end of a turn."""
+    """An abort that came of the engine's own pause is not the end of a turn, and says of which weights it was."""
     monkeypatch.setattr(generation, "LOOK_SECONDS", 0.001)
     engine = Halting()
     member = Member(engine, engine.info, Gate(8, 8))
     deltas = member.generate(request([1, 2, 3], n=2, max_tokens=8), None)
-    got = [await anext(deltas)]
+    got = [await anext(deltas) for _ in range(5)]
     engine.halted = True
     rest = asyncio.create_task(_all(deltas))
     await asyncio.sleep(0.01)
     assert not rest.done()
     assert engine.under_way == 0
-    engine.halted = False
+    engine.halted, engine.version = False, "2"
     got += await rest
     for choice in range(2):
         assert ids(got, choice) == said([1, 2, 3], 8)[0]
+        before = len(engine.requests[1 + choice].prompt) - 3
+        assert _versions(got, choice) == ["1"] * before + ["2"] * (8 - before)
+
+
+def _versions(deltas: list[Delta], choice: int) -> list[str | None]:
+    """Of each token, by the latest word on it."""
+    origins = Origins(Weights())
+    for one in deltas:
+        if one.choice == choice:
+            origins.take(one)
+    told = np.concatenate([one.ids for one in deltas if one.choice == choice])
+    return [part.weight_version for part in origins.parts(told, np.zeros(len(told), np.float32)) for _ in part.ids]
 
 
 async def test_any_other_abort_is_one() -> None:

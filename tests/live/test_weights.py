@@ -1,5 +1,6 @@
 """Weights that change under way, on real engines: the turn goes on, its tokens are contiguous, and each says of which
-weights it is. (The weights stay what they are: an engine is told another name for them.)"""
+weights it is; and scored again, span by span, it is what was recorded. (The weights stay what they are: an engine is
+told another name for them.)"""
 
 from __future__ import annotations
 
@@ -7,17 +8,24 @@ import asyncio
 import os
 import secrets
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import aiohttp
 import pytest
 
 from stenograph import Gateway
+from stenograph.cli import main
 from stenograph.core import Part
 from stenograph.gateway import Session
 
 SERVERS = {name: os.environ.get(f"STENOGRAPH_{name.upper()}_URL", "") for name in ("vllm", "sglang")}
-TOKENS = 80
+TOKENS = 40
+SECONDS = 300
+"""For a machine that has other things to do."""
+TOLERANCE = "0.1"
+"""In nats, on average over a span: one that is sampled alone, in bfloat16, differs by some 0.045. Behind a prompt with
+one other token in it, it would be 0.2 and more."""
 pytestmark = [
     pytest.mark.live,
     pytest.mark.parametrize(
@@ -39,9 +47,13 @@ async def post(url: str, path: str, body: dict[str, Any] | None = None) -> None:
         assert answer.status == 200, await answer.text()
 
 
+async def named(url: str, version: str) -> None:
+    await post(url, "/update_weight_version", {"new_version": version})
+
+
 async def new_version(url: str) -> str:
     version = f"v{secrets.token_hex(3)}"
-    await post(url, "/update_weight_version", {"new_version": version})
+    await named(url, version)
     return version
 
 
@@ -70,14 +82,16 @@ class Talk:
                 self.some.set()
 
 
-async def interrupted(kind: str, url: str, change: Callable[[Gateway], Awaitable[str]]) -> tuple[Part, ...]:
+async def interrupted(
+    kind: str, url: str, store: Path, change: Callable[[Gateway], Awaitable[str]]
+) -> tuple[Part, ...]:
     """What was recorded of a turn during which the weights changed."""
     before = await new_version(url)
-    async with Gateway(engine=f"{kind}={url}", tokenizer="smollm2") as gateway:
+    async with Gateway(engine=f"{kind}={url}", tokenizer="smollm2", store=str(store)) as gateway:
         session = gateway.session()
         talk = Talk(gateway, session)
         listening = asyncio.create_task(talk.listen())
-        async with asyncio.timeout(120):
+        async with asyncio.timeout(SECONDS):
             await talk.some.wait()
             after = await change(gateway)
             await listening
@@ -95,7 +109,18 @@ async def interrupted(kind: str, url: str, change: Callable[[Gateway], Awaitable
     return turn.parts
 
 
-async def test_paused_by_us(kind: str, url: str) -> None:
+async def verified(kind: str, url: str, store: Path, parts: tuple[Part, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    """By the command, once under each of the two names: it compares the one span, and says so of the other."""
+    arguments = ["verify", "--store", str(store), "--engine", f"{kind}={url}", "--tolerance", TOLERANCE]
+    for held, other in (parts, reversed(parts)):
+        await named(url, str(held.weight_version))
+        assert await asyncio.to_thread(main, arguments) == 0
+        said = capsys.readouterr().out
+        assert f"1 span: sampled under weights {other.weight_version}, and the engine has {held.weight_version}" in said
+        assert f"within {TOLERANCE}" in said
+
+
+async def test_paused_by_us(kind: str, url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The engine holds it by itself: vLLM freezes, SGLang takes it back into its queue."""
 
     async def change(gateway: Gateway) -> str:
@@ -104,10 +129,13 @@ async def test_paused_by_us(kind: str, url: str) -> None:
         await gateway._at_desk().house.engines.resume()
         return version
 
-    await interrupted(kind, url, change)
+    parts = await interrupted(kind, url, tmp_path, change)
+    await verified(kind, url, tmp_path, parts, capsys)
 
 
-async def test_paused_behind_our_back(kind: str, url: str) -> None:
+async def test_paused_behind_our_back(
+    kind: str, url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """A trainer that knows its engine stops it with an abort: nobody is told, and the turn goes on."""
     if kind == "sglang":
         pytest.skip("SGLang cannot be asked whether it is paused, so an abort of its own is one")
@@ -119,5 +147,5 @@ async def test_paused_behind_our_back(kind: str, url: str) -> None:
         await post(url, "/resume")
         return version
 
-    first, second = await interrupted(kind, url, change)
-    assert len(first.ids) + len(second.ids) == TOKENS
+    parts = await interrupted(kind, url, tmp_path, change)
+    await verified(kind, url, tmp_path, parts, capsys)

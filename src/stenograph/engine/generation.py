@@ -102,7 +102,8 @@ class Generation:
         yield Signal.BRAKE
 
     def _taken(self, delta: Delta) -> Iterator[Delta]:
-        """An abort is kept back: it may be the engine's pause, and then it is no finish. Its tokens are tokens."""
+        """An abort is kept back: it may be the engine's pause, and then it is no finish. Its tokens are tokens, and what
+        it says of the weights of those before stands: vLLM says so with the last of an answer alone."""
         if 0 <= delta.choice < len(self._sampled):
             self._sampled[delta.choice] += delta.ids.tolist()
         if delta.finish is None:
@@ -111,7 +112,7 @@ class Generation:
             self._open.discard(delta.choice)
             yield delta
         else:
-            if len(delta.ids):
+            if len(delta.ids) or delta.versions:
                 yield msgspec.structs.replace(delta, finish=None)
             self._aborted.append(delta_from(choice=delta.choice, ids=[], logprobs=[], finish=delta.finish))
 
