@@ -86,8 +86,8 @@ class Chain:
 
 
 class Halting(Chain):
-    """Somebody pauses it behind our back: what is under way ends in an abort, and nothing begins meanwhile. Of its weights
-    it speaks at an answer's end, as vLLM does."""
+    """Somebody pauses it behind our back: what is under way ends in an abort, and nothing begins meanwhile. Of its
+    weights it speaks at an answer's end, as vLLM does."""
 
     version = "1"
 

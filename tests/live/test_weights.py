@@ -109,7 +109,9 @@ async def interrupted(
     return turn.parts
 
 
-async def verified(kind: str, url: str, store: Path, parts: tuple[Part, ...], capsys: pytest.CaptureFixture[str]) -> None:
+async def verified(
+    kind: str, url: str, store: Path, parts: tuple[Part, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
     """By the command, once under each of the two names: it compares the one span, and says so of the other."""
     arguments = ["verify", "--store", str(store), "--engine", f"{kind}={url}", "--tolerance", TOLERANCE]
     for held, other in (parts, reversed(parts)):
@@ -133,9 +135,7 @@ async def test_paused_by_us(kind: str, url: str, tmp_path: Path, capsys: pytest.
     await verified(kind, url, tmp_path, parts, capsys)
 
 
-async def test_paused_behind_our_back(
-    kind: str, url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+async def test_paused_behind_our_back(kind: str, url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A trainer that knows its engine stops it with an abort: nobody is told, and the turn goes on."""
     if kind == "sglang":
         pytest.skip("SGLang cannot be asked whether it is paused, so an abort of its own is one")

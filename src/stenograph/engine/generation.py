@@ -102,8 +102,8 @@ class Generation:
         yield Signal.BRAKE
 
     def _taken(self, delta: Delta) -> Iterator[Delta]:
-        """An abort is kept back: it may be the engine's pause, and then it is no finish. Its tokens are tokens, and what
-        it says of the weights of those before stands: vLLM says so with the last of an answer alone."""
+        """An abort is kept back: it may be the engine's pause, and then it is no finish. Its tokens are tokens, and
+        what it says of the weights of those before stands: vLLM says so with the last of an answer alone."""
         if 0 <= delta.choice < len(self._sampled):
             self._sampled[delta.choice] += delta.ids.tolist()
         if delta.finish is None:
