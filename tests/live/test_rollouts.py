@@ -154,7 +154,7 @@ async def rolled_out(session: Session, answered: dict[str, bool]) -> None:
 
 @pytest.mark.parametrize(("make", "tolerance", "tokenizer"), ENGINES)
 async def test_laws_hold_and_scores_agree(make: Any, tolerance: float | None, tokenizer: str, tmp_path: Path) -> None:
-    """llama.cpp's server says the likeliest, which is no half of a character: of such it would keep a token to itself."""
+    """llama.cpp's server says the likeliest, which is no half a character: of such it would keep a token to itself."""
     folder = prepared(tmp_path / "out")
     engine = Logged(await asyncio.to_thread(make), folder.log)
     answered: dict[str, bool] = {}
