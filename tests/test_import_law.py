@@ -15,7 +15,7 @@ SOURCE = Path(__file__).resolve().parents[1] / "src" / "stenograph"
 PURE = ("wire", "session", "render", "export")
 LAW = (
     ("core", "errors", "version"),
-    (*PURE, "origin"),
+    (*PURE, "origin", "sidecar"),
     ("assets", "config", "engine", "store", "tally"),
     ("audit", "house", "live"),
     ("decision",),

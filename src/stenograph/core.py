@@ -273,6 +273,8 @@ class Request(Value):
     """How many alternatives to report beside each sampled token; 0: none."""
     engine: str | None = None
     """The member of the pool that sampled the session's latest turn: its prefix cache is there."""
+    path: int = 0
+    """How many ids of the prompt are a path on record: what engines tell of a prompt's tokens is not wanted again."""
 
 
 class EngineInfo(Value):
@@ -322,12 +324,18 @@ class Delta(Value):
     last run ends with this delta's last id; together they may reach back behind its first (vLLM speaks at the end)."""
     cached_tokens: int | None = None
     """How much of the prompt the engine had in its cache, where it says so."""
+    support: tuple[Ids, ...] | None = None
+    """One row an id: the tokens that truncation left to draw from, where the engine says so."""
+    experts: NDArray[Any] | None = None
+    """Which experts each token was routed to, a row a token, from the request's path on up to the last but one so far
+    (the last is sampled, and not computed yet), where the engine says so."""
     by: EngineInfo | None = None
     """Who sampled these ids: written by the pool, which knows."""
 
     def __post_init__(self) -> None:
-        if len(self.ids) != len(self.logprobs) or (self.top is not None and len(self.top) != len(self.ids)):
-            raise ValueError(f"{len(self.ids)} ids, {len(self.logprobs)} logprobs, {self.top and len(self.top)} tops")
+        rows = (self.logprobs, *(told for told in (self.top, self.support) if told is not None))
+        if any(len(told) != len(self.ids) for told in rows):
+            raise ValueError(f"{len(self.ids)} ids, and {[len(told) for told in rows]} of what was told of them")
 
 
 # ------------------------------------------------------------------------------------------------ what is answered
@@ -403,6 +411,8 @@ class Part(Value):
     weight_version: str | None = None
     step: int | None = None
     version_source: VersionSource | None = None
+    sidecars: dict[str, str] = {}
+    """Large evidence, by kind: the name under which the store has it (see `sidecar`)."""
 
     def __post_init__(self) -> None:
         if len(self.ids) != len(self.logprobs):

@@ -10,12 +10,13 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
+from numpy.typing import NDArray
 from starlette.types import ASGIApp
 
 from stenograph.config import Settings, settings
 from stenograph.core import JSON, Sample, State
 from stenograph.engine.engine import Engine
-from stenograph.errors import StenographError
+from stenograph.errors import NotFound, StenographError
 from stenograph.export.sample import Shared, samples
 from stenograph.furnish import IN_MEMORY, furnished
 from stenograph.house import House
@@ -27,6 +28,7 @@ from stenograph.server.metrics import Metrics
 from stenograph.server.registry import Registry, new_key
 from stenograph.server.session_calls import opened
 from stenograph.session.lifecycle import rewarded
+from stenograph.sidecar import joined
 from stenograph.store.store import StoredSession, TurnsCommitted
 from stenograph.wire import batches, body, sessions
 from stenograph.wire.batches import LeaseBatches, LeasedBatch
@@ -166,6 +168,16 @@ class Session:
     def samples(self, shared: Shared = "once") -> list[Sample]:
         """As the session stands, one a branch; `sample.to_json()` is what HTTP answers."""
         return samples(self._live.facts, list(self._live.tree.turns.values()), shared)
+
+    def sidecars(self, sample: Sample) -> dict[str, dict[str, NDArray[Any]]]:
+        """What the engine told beside the tokens, by kind, joined along the path (see `stenograph.sidecar`)."""
+        return joined(sample, self._stored)
+
+    def _stored(self, name: str) -> bytes:
+        body = self._desk.house.store.blob(name)
+        if body is None:
+            raise NotFound(f"the store has no sidecar {name}")
+        return body
 
     def record(self) -> StoredSession:
         """All that is kept of it, as it stands in memory: what the store, read again, has to equal (law 3)."""

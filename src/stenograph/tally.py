@@ -9,15 +9,17 @@ import numpy as np
 from stenograph.core import Delta, Finish, Ids, Logprobs, Part, Piece, Request, TopLogprob
 from stenograph.origin import Origins, Weights
 from stenograph.render.reply import ReplyReader
+from stenograph.sidecar import Beside
 
 
 class Choice:
     """One choice of a call. `finish` is there once the engine has ended it."""
 
-    def __init__(self, reader: ReplyReader, weights: Weights) -> None:
+    def __init__(self, reader: ReplyReader, weights: Weights, unrecorded: int) -> None:
         self.reader = reader
         self.finish = Finish("abort")
         self._origins = Origins(weights)
+        self._beside = Beside(unrecorded)
         self._ids: list[Ids] = []
         self._logprobs: list[Logprobs] = []
         self._top: list[tuple[TopLogprob, ...]] | None = None
@@ -26,6 +28,7 @@ class Choice:
         self._ids.append(delta.ids)
         self._logprobs.append(delta.logprobs)
         self._origins.take(delta)
+        self._beside.take(delta)
         if delta.top is not None:
             self._top = self._top or []
             self._top += delta.top
@@ -51,9 +54,9 @@ class Choice:
     def logprobs(self) -> Logprobs:
         return np.concatenate(self._logprobs) if self._logprobs else np.zeros(0, np.float32)
 
-    @property
-    def parts(self) -> tuple[Part, ...]:
-        return self._origins.parts(self.ids, self.logprobs)
+    def parts(self) -> tuple[tuple[Part, ...], dict[str, bytes]]:
+        """And the sidecars that they name."""
+        return self._beside.named(self._origins.parts(self.ids, self.logprobs))
 
     @property
     def top(self) -> tuple[tuple[TopLogprob, ...], ...] | None:
@@ -64,7 +67,8 @@ class Tally:
     def __init__(
         self, sent: Request, now: Callable[[], float], reader: Callable[[], ReplyReader], weights: Weights
     ) -> None:
-        self.choices = [Choice(reader(), weights) for _ in range(sent.n)]
+        unrecorded = len(sent.prompt) - max(sent.path - 1, 0)
+        self.choices = [Choice(reader(), weights, unrecorded) for _ in range(sent.n)]
         self.first_token_at: float | None = None
         self.cached_tokens: int | None = None
         self._now = now

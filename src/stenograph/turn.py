@@ -30,6 +30,7 @@ from stenograph.core import (
     Fork,
     Note,
     Opened,
+    Part,
     Piece,
     Request,
     Sampling,
@@ -45,7 +46,7 @@ from stenograph.origin import moves
 from stenograph.session.lifecycle import check_budget, check_open
 from stenograph.session.settle import Limit, check_guide, check_supported, limit, overlaid, own_stops, with_stops
 from stenograph.session.tree import Tree
-from stenograph.store.store import TurnsCommitted
+from stenograph.store.store import Blob, TurnsCommitted
 from stenograph.tally import Choice, Tally
 
 NEVER_NAMED = "default"
@@ -158,6 +159,7 @@ def prepare(house: House, session: LiveSession, ask: Ask, ticket: Ticket) -> Pen
             n=ask.n,
             top_logprobs=ask.top_logprobs,
             engine=session.engine,
+            path=len(decision.prompt) - len(decision.context),
         ),
         limit=bound,
         notes=(*decision.notes, *forced, *ask.notes),
@@ -191,9 +193,11 @@ async def commit(house: House, session: LiveSession, pending: Pending, tally: Ta
     """Durable first, then visible, then answered (law 5)."""
     async with session.commit_lock:
         call = _call(house, session, pending, tally, pending.decision.fork())
-        turns = tuple(_turn(pending, call, index, choice) for index, choice in enumerate(tally.choices))
+        told = [choice.parts() for choice in tally.choices]
+        turns = tuple(_turn(pending, call, index, choice, told[index][0]) for index, choice in enumerate(tally.choices))
+        sidecars = [Blob(name, body) for _, bodies in told for name, body in bodies.items()]
         session.facts = msgspec.structs.replace(session.facts, touched_at=call.finished_at)
-        await house.store.commit([session.facts, *pending.decision.keys, TurnsCommitted(turns)])
+        await house.store.commit([session.facts, *pending.decision.keys, *sidecars, TurnsCommitted(turns)])
         session.tree.add(turns)
     return turns
 
@@ -237,8 +241,8 @@ def _call(house: House, session: LiveSession, pending: Pending, tally: Tally, fo
     )
 
 
-def _turn(pending: Pending, call: Call, index: int, choice: Choice) -> Turn:
-    finish, reply, parts = choice.finish, choice.reader.reply, choice.parts
+def _turn(pending: Pending, call: Call, index: int, choice: Choice, parts: tuple[Part, ...]) -> Turn:
+    finish, reply = choice.finish, choice.reader.reply
     return Turn(
         id=pending.ticket.turn_ids[index],
         call=call,

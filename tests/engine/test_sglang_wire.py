@@ -12,7 +12,7 @@ import pytest
 
 from stenograph.core import JSON, Delta, Finish, Guide, GuideKind, TopLogprob, VersionRun
 from stenograph.engine.http import EventLines, Refusal
-from stenograph.engine.sglang_wire import GUIDES, SUPPORTS, Reader, body_of, scores_of
+from stenograph.engine.sglang_wire import GUIDES, SUPPORTS, Offers, Reader, body_of, scores_of
 from stenograph.errors import CallerError, EngineError, EvidenceError
 from tests.engine.streams import finish, ids, logprobs, proven, request, stream
 
@@ -140,7 +140,7 @@ def test_an_answer_without_its_end_is_refused() -> None:
 
 
 def sent(choice: int = 0, /, **changes: Any) -> dict[str, Any]:
-    body: dict[str, Any] = msgspec.json.decode(body_of(request(PROMPT, **changes), choice, "r1-0", 16))
+    body: dict[str, Any] = msgspec.json.decode(body_of(request(PROMPT, **changes), choice, "r1-0", 16, Offers()))
     return body
 
 

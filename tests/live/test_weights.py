@@ -20,7 +20,7 @@ from stenograph.core import Part
 from stenograph.gateway import Session
 
 SERVERS = {name: os.environ.get(f"STENOGRAPH_{name.upper()}_URL", "") for name in ("vllm", "sglang")}
-TOKENS = 40
+TOKENS = 32
 SECONDS = 300
 """For a machine that has other things to do."""
 TOLERANCE = "0.1"

@@ -8,10 +8,12 @@ order, ends. Both refuse, in a sentence; neither pads, trims or guesses.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from stenograph.core import JSON, Delta, Finish, Request, TopLogprob, VersionRun
+from stenograph.core import JSON, Delta, Finish, Ids, Request, TopLogprob, VersionRun
 from stenograph.errors import CallerError, EvidenceError
 
 SENTINEL = -9999.0
@@ -30,6 +32,8 @@ def delta_from(
     weight_version: str | None = None,
     versions: tuple[VersionRun, ...] = (),
     cached_tokens: int | None = None,
+    support: tuple[Ids, ...] | None = None,
+    experts: NDArray[Any] | None = None,
 ) -> Delta:
     """A delta out of raw wire values; `top` holds one list of (id, logprob) pairs a token, best first. An engine says
     either of which weights these very ids are, or of which the latest tokens were, run by run."""
@@ -39,6 +43,8 @@ def delta_from(
     tokens = _list(f"{where}: token ids", ids)
     values = _list(f"{where}: logprobs", [] if logprobs is None and not tokens else logprobs)
     _same_length(where, tokens, "logprobs", values)
+    if support is not None:
+        _same_length(where, tokens, "rows of a sampling mask", support)
     _refuse_values(where, tokens, values)
     return Delta(
         choice=choice,
@@ -48,6 +54,8 @@ def delta_from(
         finish=finish,
         versions=(VersionRun(weight_version, len(tokens)),) if weight_version is not None and tokens else versions,
         cached_tokens=cached_tokens,
+        support=support,
+        experts=experts,
     )
 
 
@@ -95,6 +103,8 @@ class _Ledger:
         if request.sampling.max_tokens is None:
             raise ValueError("a request without max_tokens")
         self._limit = request.sampling.max_tokens
+        self._behind = len(request.prompt) - max(request.path - 1, 0)
+        """Tokens of the prompt whose experts are not on record."""
         self._top = request.top_logprobs
         self._vocab_size = vocab_size
         self._counts = [0] * request.n
@@ -112,6 +122,8 @@ class _Ledger:
         _refuse_values(where, delta.ids.tolist(), delta.logprobs.tolist(), self._vocab_size)
         self._refuse_top(where, delta)
         self._refuse_versions(where, delta)
+        self._refuse_support(where, delta)
+        self._refuse_experts(where, delta)
         if delta.finish:
             self._finish(where, delta, delta.finish)
 
@@ -132,6 +144,20 @@ class _Ledger:
         reach = sum(run.tokens for run in delta.versions)
         if any(run.tokens < 1 for run in delta.versions) or reach > self._counts[delta.choice]:
             raise EvidenceError(f"{where}: weight versions of {reach} tokens, and {self._counts[delta.choice]} came")
+
+    def _refuse_support(self, where: str, delta: Delta) -> None:
+        """What was drawn was there to be drawn."""
+        for id, row in zip(delta.ids.tolist(), delta.support or (), strict=False):
+            if id not in row or not ((row >= 0) & (row < self._vocab_size)).all():
+                raise EvidenceError(f"{where}: the sampling mask of token {id} does not hold it, or holds what is none")
+
+    def _refuse_experts(self, where: str, delta: Delta) -> None:
+        if delta.experts is None:
+            return
+        rows = self._behind + self._counts[delta.choice] - 1
+        if delta.experts.ndim < 2 or delta.experts.dtype.kind not in "iu" or len(delta.experts) != rows:
+            told = f"{delta.experts.shape} of {delta.experts.dtype}"
+            raise EvidenceError(f"{where}: routed experts of {rows} tokens were to come, and it is {told}")
 
     def _refuse_top(self, where: str, delta: Delta) -> None:
         if not self._top:

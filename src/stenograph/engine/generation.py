@@ -103,7 +103,7 @@ class Generation:
 
     def _taken(self, delta: Delta) -> Iterator[Delta]:
         """An abort is kept back: it may be the engine's pause, and then it is no finish. Its tokens are tokens, and
-        what it says of the weights of those before stands: vLLM says so with the last of an answer alone."""
+        what it says of those before stands (weights, experts): vLLM says so with the last of an answer alone."""
         if 0 <= delta.choice < len(self._sampled):
             self._sampled[delta.choice] += delta.ids.tolist()
         if delta.finish is None:
@@ -112,7 +112,7 @@ class Generation:
             self._open.discard(delta.choice)
             yield delta
         else:
-            if len(delta.ids) or delta.versions:
+            if len(delta.ids) or delta.versions or delta.experts is not None:
                 yield msgspec.structs.replace(delta, finish=None)
             self._aborted.append(delta_from(choice=delta.choice, ids=[], logprobs=[], finish=delta.finish))
 

@@ -104,6 +104,9 @@ class Script(Value, frozen=True, forbid_unknown_fields=True):
     """To which kinds of guide this engine holds a reply. What meets one is said where there is no rule and no reply."""
     weight_version: str | None = None
     """Reported with every delta, in process. vLLM's completions have no place for it."""
+    beside: bool = False
+    """Tells of each token which others could have been drawn, and of each computed one its experts: over
+    `/inference/v1/generate` alone, where there is a place for it. Both follow from the ids (see `scripted_beside`)."""
     faults: tuple[Fault, ...] = ()
 
     def fault_of(self, ordinal: int) -> FaultKind | None:

@@ -13,9 +13,11 @@ import msgspec
 import numpy as np
 
 from stenograph.core import JSON, Request, Sampling
+from stenograph.engine.beside import told_from
 from stenograph.engine.evidence import SENTINEL
 from stenograph.engine.odds import Row
 from stenograph.engine.raw import Raw
+from stenograph.engine.scripted_beside import in_npy, routing, support
 from stenograph.engine.scripted_wire import MAX_TOKENS, StreamOptions, encoded, guide_of, in_vocabulary, number
 from stenograph.errors import CallerError
 
@@ -35,6 +37,7 @@ class Parameters(msgspec.Struct):
 
     n: int = 1
     logprobs: int | None = None
+    routed_experts_prompt_start: int = 0
 
 
 def parse(raw: bytes, vocab_size: int) -> tuple[Body, Request]:
@@ -48,13 +51,16 @@ def parse(raw: bytes, vocab_size: int) -> tuple[Body, Request]:
         raise CallerError(f"1 validation error: {error}") from error
     in_vocabulary(body.token_ids, vocab_size)
     prompt = np.array(body.token_ids, np.int32)
-    return body, Request(body.request_id, "", prompt, sampling, parameters.n, parameters.logprobs or 0)
+    start = parameters.routed_experts_prompt_start
+    request = Request(body.request_id, "", prompt, sampling, parameters.n, parameters.logprobs or 0)
+    return body, msgspec.structs.replace(request, path=start + 1 if start else 0)
 
 
 class Answer:
     """The JSON of one call's answer. `version`: of the weights, as they are when it is asked."""
 
-    def __init__(self, body: Body, request: Request, version: Callable[[], str]) -> None:
+    def __init__(self, body: Body, request: Request, version: Callable[[], str], *, beside: bool) -> None:
+        """`beside`: tell what else there is to tell (see `Script`)."""
         self._body = body
         self._top = request.top_logprobs
         self._head = {"request_id": f"generate-tokens-{body.request_id}", "output_mode": "tokens"}
@@ -62,6 +68,9 @@ class Answer:
         self._versions: list[list[str]] = [[] for _ in range(request.n)]
         """Of each token so far, choice by choice."""
         self._echoed = False
+        self._beside = beside
+        self._start = told_from(request)
+        self._sampled: list[list[int]] = [[] for _ in range(request.n)]
 
     def chunk(self, raw: Raw) -> bytes:
         head: dict[str, JSON] = {**self._head, "usage": None}
@@ -77,15 +86,20 @@ class Answer:
         choices: dict[int, dict[str, JSON]] = {}
         for raw in raws:
             said = self._choice(raw)
-            before = choices.setdefault(raw.choice, {**said, "token_ids": [], "logprobs": {"content": []}})
+            nothing: dict[str, JSON] = {"token_ids": [], "logprobs": {"content": []}, "sampling_mask": None}
+            before = choices.setdefault(raw.choice, said | nothing)
             before["token_ids"] += said["token_ids"]
             before["logprobs"]["content"] += (said["logprobs"] or {"content": []})["content"]
-            before |= {name: said[name] for name in ("finish_reason", "stop_reason", "weight_versions")}
+            before["sampling_mask"] = [*(before["sampling_mask"] or ()), *(said["sampling_mask"] or ())] or None
+            last = ("finish_reason", "stop_reason", "weight_versions", "routed_experts")
+            before |= {name: said[name] for name in last}
         return encoded(self._head | {"choices": list(choices.values()), "usage": self._usage()})
 
     def _choice(self, raw: Raw) -> dict[str, JSON]:
         own = self._versions[raw.choice] if raw.choice < len(self._versions) else []
         own += [self._version()] * len(raw.ids)
+        sampled = self._sampled[raw.choice] if raw.choice < len(self._sampled) else []
+        sampled += raw.ids
         return {
             "index": raw.choice,
             "token_ids": raw.ids,
@@ -93,9 +107,13 @@ class Answer:
             "finish_reason": raw.finish.reason if raw.finish else None,
             "stop_reason": raw.finish.stop if raw.finish else None,
             "weight_versions": _spans(own) if raw.finish else None,
-            "sampling_mask": None,
-            "routed_experts": None,
+            "sampling_mask": [support(id) for id in raw.ids] if self._beside else None,
+            "routed_experts": self._experts(sampled) if self._beside and raw.finish else None,
         }
+
+    def _experts(self, sampled: list[int]) -> str:
+        """Of all that was computed: not of the last token, which was sampled and no more."""
+        return in_npy(routing([*self._body.token_ids, *sampled][self._start : -1]))
 
     def _content(self, raw: Raw) -> list[JSON]:
         tokens = zip_longest(raw.ids[: len(raw.logprobs)], raw.logprobs, raw.rows[: len(raw.logprobs)])

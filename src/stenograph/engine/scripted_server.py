@@ -87,10 +87,14 @@ class ScriptedServer:
     async def _generate(self, http: HttpRequest) -> Response:
         try:
             body, request = scripted_generate.parse(await http.body(), self._engine.vocab_size)
-            answer = scripted_generate.Answer(body, request, lambda: self._engine.weight_version or NEVER_NAMED)
+            answer = scripted_generate.Answer(body, request, self._held, beside=self._engine.script.beside)
             return self._answered(self._admitted(body.model, request), body, answer)
         except StenographError as error:
             return _error(error)
+
+    def _held(self) -> str:
+        """The version of the weights."""
+        return self._engine.weight_version or NEVER_NAMED
 
     async def _pause(self, http: HttpRequest) -> Response:
         """As with `mode=keep`: what is under way is frozen."""

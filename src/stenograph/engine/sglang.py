@@ -15,7 +15,16 @@ from stenograph.engine import logprob_kind
 from stenograph.engine.http import Http, Refusal, blamed
 from stenograph.engine.interleave import interleave
 from stenograph.engine.scoring import Scored
-from stenograph.engine.sglang_wire import GUIDES, REPEATED_EVERY, SUPPORTS, Reader, body_of, score_body, scores_of
+from stenograph.engine.sglang_wire import (
+    GUIDES,
+    REPEATED_EVERY,
+    SUPPORTS,
+    Offers,
+    Reader,
+    body_of,
+    score_body,
+    scores_of,
+)
 from stenograph.errors import CallerError, ContextLengthExceeded, EngineError, StenographError
 
 _Told = TypeVar("_Told")
@@ -39,6 +48,9 @@ class _Server(msgspec.Struct):
     max_req_input_len: int | None = None
     incremental_streaming_output: bool = False
     enable_deterministic_inference: bool = False
+    enable_return_routed_experts: bool = False
+    sampling_mask_max_tokens: int = 0
+    """Where it is missing, there are no masks."""
 
 
 class SglangEngine:
@@ -114,7 +126,9 @@ class SglangEngine:
         if choice:
             await cached.wait()
         rid = f"{request.id}-{choice}-{secrets.token_hex(4)}"
-        body = body_of(request, choice, rid, 1 if self._server.incremental_streaming_output else REPEATED_EVERY)
+        server = self._server
+        offers = Offers(server.sampling_mask_max_tokens, server.enable_return_routed_experts)
+        body = body_of(request, choice, rid, 1 if server.incremental_streaming_output else REPEATED_EVERY, offers)
         reader = Reader(self._http.label, request, choice)
         ended = False
         try:

@@ -13,10 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import dropwhile
+from typing import Any
 
 import msgspec
+from numpy.typing import NDArray
 
-from stenograph.core import JSON, Delta, Finish, Guide, GuideKind, Request, VersionRun
+from stenograph.core import JSON, Delta, Finish, Guide, GuideKind, Ids, Request, Value, VersionRun
+from stenograph.engine.beside import experts_in_raw, support_of, told_from
 from stenograph.engine.ebnf import alternatives
 from stenograph.engine.evidence import best_first, delta_from
 from stenograph.engine.http import ErrorBody
@@ -38,7 +41,15 @@ REPEATED_EVERY = 16
 """Tokens a chunk, where each repeats all before it: a reply of N tokens costs N²/32 of them on the wire, not N²/2."""
 
 
-def body_of(request: Request, choice: int, rid: str, interval: int) -> bytes:
+class Offers(Value):
+    """What a server tells beside tokens, if it is asked to."""
+
+    masks_up_to: int = 0
+    """Of so many tokens at most; 0: none."""
+    experts: bool = False
+
+
+def body_of(request: Request, choice: int, rid: str, interval: int, offers: Offers) -> bytes:
     """Every parameter is written out: what is left out, SGLang takes from the model's `generation_config`."""
     sampling = request.sampling
     if 0 < sampling.temperature < COOLEST:
@@ -77,6 +88,10 @@ def body_of(request: Request, choice: int, rid: str, interval: int) -> bytes:
         "top_logprobs_num": request.top_logprobs,
         "return_text_in_logprobs": False,
     }
+    if 0 < sampling.top_k <= offers.masks_up_to:
+        fields["return_sampling_mask"] = True
+    if offers.experts:
+        fields |= {"return_routed_experts": True, "routed_experts_start_len": told_from(request)}
     return msgspec.json.encode(fields)
 
 
@@ -119,6 +134,8 @@ class _Meta(msgspec.Struct):
     output_top_logprobs: list[list[list[JSON]] | None] = []
     weight_version: str | None = None
     weight_versions: list[_Version] | None = None
+    output_token_sampling_mask: list[JSON] | None = None
+    routed_experts: str | None = None
 
 
 class _Chunk(msgspec.Struct):
@@ -149,6 +166,7 @@ class Reader:
         if any(len(entry) < 2 for entry in logprobs) or [entry[1] for entry in logprobs] != fresh:
             raise EvidenceError(f"choice {self._choice}: the logprobs are of other tokens than the ids")
         top = self._top(meta) if self._request.top_logprobs else None
+        support, experts = self._support(meta), self._experts(meta)
         self._seen = meta.completion_tokens
         yield delta_from(
             choice=self._choice,
@@ -159,6 +177,8 @@ class Reader:
             weight_version=_told(meta.weight_version) if meta.weight_versions is None else None,
             versions=tuple(_runs(meta.weight_versions or ())),
             cached_tokens=meta.cached_tokens,
+            support=support,
+            experts=experts,
         )
 
     def close(self) -> None:
@@ -202,6 +222,17 @@ class Reader:
         if any(row is None or any(len(entry) < 2 for entry in row) for row in rows):
             raise EvidenceError(f"{self._label} leaves out the alternatives of a token")
         return [best_first({entry[1]: entry[0] for entry in row}, self._request.top_logprobs) for row in rows]
+
+    def _support(self, meta: _Meta) -> tuple[Ids, ...] | None:
+        rows = meta.output_token_sampling_mask
+        if rows is None:
+            return None
+        fresh = self._fresh(rows, meta.completion_tokens, "rows of a sampling mask")
+        return support_of(f"choice {self._choice}", fresh)
+
+    def _experts(self, meta: _Meta) -> NDArray[Any] | None:
+        rows = len(self._request.prompt) - told_from(self._request) + meta.completion_tokens - 1
+        return experts_in_raw(f"choice {self._choice}", meta.routed_experts, rows)
 
     def _finish(self, finish: _Finish | None) -> Finish | None:
         if finish is None:

@@ -13,6 +13,7 @@ import msgspec
 
 from stenograph.core import JSON, Delta, Request, VersionRun
 from stenograph.engine import vllm_wire
+from stenograph.engine.beside import experts_in_npy, support_of, told_from
 from stenograph.engine.evidence import best_first, delta_from
 from stenograph.engine.http import ErrorBody
 from stenograph.engine.vllm_wire import NOTHING, Usage, sampling_fields
@@ -34,11 +35,12 @@ TEXT: dict[str, JSON] = {
 def body_of(request: Request, model: str, prompt: msgspec.Raw) -> bytes:
     """One alternative more than wanted: the sampled token takes a place among them, whatever its rank."""
     alternatives = request.top_logprobs + 1 if request.top_logprobs else 0
+    sampling = {**sampling_fields(request.sampling), **TEXT, "n": request.n, "logprobs": alternatives}
     fields = {
         "request_id": request.id,
         "model": model,
         "token_ids": prompt,
-        "sampling_params": {**sampling_fields(request.sampling), **TEXT, "n": request.n, "logprobs": alternatives},
+        "sampling_params": sampling | {"routed_experts_prompt_start": told_from(request)},
         "output_mode": "tokens",
         "return_token_ids": True,
         "stream": True,
@@ -75,6 +77,8 @@ class _Choice(msgspec.Struct):
     finish_reason: str | None = None
     stop_reason: int | str | None = None
     weight_versions: list[_Span] | None = None
+    sampling_mask: JSON = None
+    routed_experts: str | None = None
 
 
 class _Chunk(msgspec.Struct):
@@ -116,6 +120,8 @@ class Reader(vllm_wire.StreamReader[_Chunk]):
             top=[self._row(token) for token in content or ()] if self.top and ids else None,
             finish=self.finish(choice.finish_reason, choice.stop_reason),
             versions=self._versions(choice),
+            support=support_of(f"choice {choice.index}", choice.sampling_mask),
+            experts=experts_in_npy(f"choice {choice.index}", choice.routed_experts),
         )
 
     def _row(self, token: _Token) -> list[tuple[int, float]]:

@@ -139,6 +139,7 @@ def _span(turn: Turn, number: int, start: int, trained: bool) -> Span:
         constrained=turn.call.constrained,
         finish_reason="paused" if paused else turn.finish_reason,
         stop_reason=None if paused else turn.stop_reason,
+        sidecars=part.sidecars,
     )
 
 
