@@ -121,7 +121,7 @@ class ReplyReader:
         self._advance(final=True)
         if self._mode is Mode.CONTENT and not self._calls and self._space:
             # white space alone is behind nothing that was said, but a marker that was; without markers it is all
-            if self._content or not self._openings():
+            if self._content or (self._reasoning is None and not self._openings()):
                 self._said_until = self._read_until() - self._special_end()
             self._content.append(self._space)
 
