@@ -75,6 +75,14 @@ async def test_a_text_that_passes_over_the_end_of_a_reply_is_noted(model: Model)
         assert (await stage.get("/sessions/s"))["branches"] == 1
 
 
+async def test_a_text_goes_on_from_a_reply_of_white_space(model: Model) -> None:
+    async with Stage(model, MemoryStore(), Script(replies=("\n",))) as stage:
+        talk = Talk(stage)
+        first = await talk.complete("Once")
+        second = await talk.complete("Once\n upon a time")
+        assert (await talk.turn(second))["parent"] == first.turn_id
+
+
 async def test_a_text_that_spells_the_end_out_has_it_once(model: Model) -> None:
     async with Stage(model, MemoryStore(), Script(replies=REPLIES, cut=1.0)) as stage:
         talk = Talk(stage)

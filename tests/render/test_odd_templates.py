@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from stenograph.assets.load import load_model_files, load_tokenizer
@@ -196,6 +198,34 @@ def test_a_reply_cut_inside_its_header_says_nothing(tokenizer: Tokenizer, cut: s
         assert (reply.reasoning, reply.content) == ("Thought", "")
         messages += [echo(reply), user("Go on")]
     assert not any(rollout.forks)
+
+
+def test_a_close_that_is_special_by_its_name_alone_is_no_content() -> None:
+    """Fine-tunes add `<|im_end|>` as an ordinary token, and call it `eos_token`."""
+    rollout = Rollout(renderer_with(_flagged(special=False), odd_templates.TYPED, EOS), seed=18)
+    messages = [user("Hello")]
+    for number in range(3):
+        reply = rollout.ask(messages, says=f"Answer {number}.")
+        messages += [echo(reply), user("Next")]
+    assert not any(rollout.forks)
+
+
+def test_a_marker_that_has_to_stand_alone_counts_in_a_template_beside_one_that_is_text() -> None:
+    tokenizer = _flagged(single_word=True)
+    rollout = Rollout(renderer_with(tokenizer, "{{ messages[0].content }}<|im_end|>x", EOS))
+    rollout.ask([user("<|im_start|>")], raw="Yes.")
+    [turn] = rollout.tree.turns.values()
+    assert tokenizer.decode(turn.call.context.tolist()) == "<|im_start|><|im_end|>x"
+
+
+def _flagged(**flags: bool) -> Tokenizer:
+    try:
+        spec = json.loads(load_model_files("smollm2").tokenizer_json)
+    except ConfigError as error:
+        pytest.skip(str(error))
+    for token in spec["added_tokens"]:
+        token |= flags
+    return Tokenizer(json.dumps(spec), [EOS])
 
 
 @pytest.mark.parametrize("name", odd_templates.BOMBS)

@@ -41,7 +41,7 @@ def gguf_file(where: str) -> Path:
 
 def load_tokenizer(files: ModelFiles) -> Tokenizer:
     try:
-        return Tokenizer(files.tokenizer_json)
+        return Tokenizer(files.tokenizer_json, files.special_tokens.values())
     except Exception as error:  # `tokenizers` raises nothing more specific
         raise ConfigError(f"{files.name}: its tokenizer.json cannot be used: {error}") from error
 

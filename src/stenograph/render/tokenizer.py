@@ -26,8 +26,9 @@ _NONCE = secrets.token_hex(8)
 
 
 class Tokenizer:
-    def __init__(self, spec: str) -> None:
-        """`spec` is the text of a `tokenizer.json`."""
+    def __init__(self, spec: str, named: Iterable[str] = ()) -> None:
+        """`spec` is the text of a `tokenizer.json`. `named`: what its config calls `eos_token` and so on, which is
+        special whatever the file says (fine-tunes add their `<|im_end|>` as an ordinary token)."""
         self._spec = spec
         self._inner = tokenizers.Tokenizer.from_str(spec)
         self._inner.no_padding()
@@ -39,7 +40,10 @@ class Tokenizer:
         self.markers = {word: id for word, id in self.added.items() if word.strip(f"{WORD_SPACE} \n\t\r")}
         """Those of them that are more than white space (gemma's are many runs of it)."""
         self.control: frozenset[int] = frozenset(added)
-        self.special: frozenset[int] = frozenset(id for id, token in added.items() if token.special)
+        named = frozenset(named)
+        self.special: frozenset[int] = frozenset(
+            id for id, token in added.items() if token.special or token.content in named
+        )
         self.vocab_size: int = max(self._inner.get_vocab(with_added_tokens=True).values()) + 1
         """One above the highest id (which `len(tokenizer)` of transformers may not be)."""
 
@@ -90,7 +94,7 @@ class Tokenizer:
         """
         spec: JSON = json.loads(self._spec)
         for token in spec["added_tokens"]:
-            token["content"] = _renamed(token["id"])
+            token["content"], token["single_word"] = _renamed(token["id"]), False
         spec["post_processor"] = None
         spec["padding"] = spec["truncation"] = None
         inner = tokenizers.Tokenizer.from_str(json.dumps(spec))
