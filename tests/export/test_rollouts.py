@@ -62,6 +62,7 @@ def test_rows_that_would_count_as_rollouts_are_refused() -> None:
 
 def test_a_reward_that_nobody_gave_is_not_made_up() -> None:
     bare = samples(FACTS, TREE)
-    for needs in (lambda: reward(bare[0], "x"), lambda: total_reward(bare, "x")):
-        with pytest.raises(ConfigError, match="session s has no reward, and x needs one"):
-            needs()
+    with pytest.raises(ConfigError, match="session s has no reward, and x needs one"):
+        reward(bare[0], "x")
+    with pytest.raises(ConfigError, match="session s has no reward, and x needs one"):
+        total_reward(bare, "x")
