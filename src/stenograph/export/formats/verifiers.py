@@ -7,6 +7,7 @@ trained are the ids.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
@@ -58,12 +59,11 @@ def _task(sample: Sample) -> dict[str, JSON]:
 def _turns(sample: Sample) -> Iterator[tuple[int, int, list[Span]]]:
     """The stretches of the sequence, each up to the end of what a turn sampled, and that turn's spans. Behind the last:
     a leaf that sampled nothing."""
-    start, spans = 0, list[Span]()
-    for span, after in zip(sample.spans, [*sample.spans[1:], None], strict=True):
-        spans.append(span)
-        if after is None or after.turn_id != span.turn_id:
-            yield start, span.end, spans
-            start, spans = span.end, []
+    start = 0
+    for _, run in itertools.groupby(sample.spans, key=lambda span: span.turn_id):
+        spans = list(run)
+        yield start, spans[-1].end, spans
+        start = spans[-1].end
     if start < len(sample.tokens):
         yield start, len(sample.tokens), []
 
