@@ -16,7 +16,7 @@ from pathlib import Path
 
 import hypothesis.strategies as st
 from hypothesis import settings
-from hypothesis.stateful import Bundle, MultipleResults, RuleBasedStateMachine, invariant, multiple, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from stenograph.core import JSON, Batch, BatchState
 from stenograph.store.sqlite import SqliteStore
@@ -44,8 +44,6 @@ class Expected:
 
 
 class Trainers(RuleBasedStateMachine):
-    leases: Bundle[tuple[Expected, str]] = Bundle("leases")
-
     def __init__(self) -> None:
         super().__init__()
         self.loop = asyncio.new_event_loop()
@@ -55,6 +53,8 @@ class Trainers(RuleBasedStateMachine):
         self.opened = 0
         self.forming: dict[str, list[str]] = defaultdict(list)
         self.expected: list[Expected] = []
+        self.taken: list[tuple[Expected, str]] = []
+        """Every lease that there ever was."""
         self.stage = self.begun()
 
     def store(self) -> Store:
@@ -91,7 +91,20 @@ class Trainers(RuleBasedStateMachine):
 
     # -- rollout workers --------------------------------------------------------------------------------------
 
-    @rule(size=st.sampled_from([1, 1, 2, 3]), status=ENDINGS, role=st.sampled_from(["train", "train", "eval"]))
+    @initialize()
+    def some_groups_are_complete(self) -> None:
+        for size in (1, 2, 1):
+            self.sessions_end(["completed"] * size, size, "train")
+
+    @rule(
+        statuses=st.lists(ENDINGS, min_size=1, max_size=4),
+        size=st.sampled_from([1, 1, 2, 3]),
+        role=st.sampled_from(["train", "train", "eval"]),
+    )
+    def sessions_end(self, statuses: list[str], size: int, role: str) -> None:
+        for status in statuses:
+            self.a_session_ends(size, status, role)
+
     def a_session_ends(self, size: int, status: str, role: str) -> None:
         """Each size is a group of its own."""
         id, name = f"s{self.opened}", f"g{size}"
@@ -108,16 +121,20 @@ class Trainers(RuleBasedStateMachine):
 
     # -- trainers ---------------------------------------------------------------------------------------------
 
-    @rule(target=leases, most=st.integers(1, 3))
-    def a_trainer_leases(self, most: int) -> MultipleResults[tuple[Expected, str]]:
-        return multiple(*self.leased(most))
+    @rule(most=st.integers(1, 3), dies=st.booleans())
+    def a_trainer_leases(self, most: int, dies: bool) -> None:
+        taken = self.leased(most)
+        if not dies:
+            self.acknowledge(taken)
 
-    @rule(target=leases, most=st.integers(1, 3))
-    def a_trainer_is_slow_and_another_takes_over(self, most: int) -> MultipleResults[tuple[Expected, str]]:
-        """Or it died: nobody can tell."""
+    @rule(most=st.integers(1, 3), faster=st.integers(0, 3))
+    def a_trainer_is_slow_and_another_takes_over(self, most: int, faster: int) -> None:
+        """What the other has taken by then is lost to the first; the rest is its own still."""
         slow = self.leased(most)
         self.time_passes(SECONDS)
-        return multiple(*slow, *self.leased(most))
+        if faster:
+            self.leased(faster)
+        self.acknowledge(slow)
 
     def leased(self, most: int) -> list[tuple[Expected, str]]:
         found = self.tell("/batches/lease", {"batches": most, "seconds": SECONDS})["batches"]
@@ -127,11 +144,17 @@ class Trainers(RuleBasedStateMachine):
             assert all(session["state"] != "open" for session in batch["sessions"])
             assert len(batch["sessions"]) == batch["group_size"]
             expected.lease, expected.until = batch["lease"], self.time + SECONDS
-        return [(expected, batch["lease"]) for batch, expected in zip(found, due, strict=True)]
+        taken = [(expected, batch["lease"]) for batch, expected in zip(found, due, strict=True)]
+        self.taken += taken
+        return taken
 
-    @rule(taken=st.lists(leases, max_size=3))
-    def a_trainer_acknowledges(self, taken: list[tuple[Expected, str]]) -> None:
+    @precondition(lambda self: self.taken)
+    @rule(places=st.lists(st.integers(0, 7), min_size=1, max_size=3))
+    def a_trainer_acknowledges(self, places: list[int]) -> None:
         """In time, late, or once more."""
+        self.acknowledge([self.taken[-1 - place % len(self.taken)] for place in places])
+
+    def acknowledge(self, taken: list[tuple[Expected, str]]) -> None:
         answer = self.tell("/batches/ack", {"leases": [lease for _, lease in taken]})
         for expected, lease in taken:
             in_time = lease == expected.lease
@@ -148,7 +171,7 @@ class Trainers(RuleBasedStateMachine):
         """In the end a trainer comes that does not die: it is given all that is left, in order."""
         try:
             self.time_passes(SECONDS)
-            self.a_trainer_acknowledges(self.leased(len(self.expected) + 1))
+            self.acknowledge(self.leased(len(self.expected) + 1))
             assert [len(expected.acknowledged) for expected in self.expected] == [1] * len(self.expected)
             self.restarts()
             kept = self.stage.shaky.batches()
