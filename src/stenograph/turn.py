@@ -250,6 +250,7 @@ def _turn(pending: Pending, call: Call, index: int, choice: Choice) -> Turn:
         limit=_limit(pending, choice),
         notes=(*choice.reader.notes, *moves(pending.sent.engine, parts)),
         top=choice.top,
+        written=choice.reader.written,
     )
 
 

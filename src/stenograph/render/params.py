@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
+import enum
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from stenograph.core import JSON, Value
 from stenograph.render.grammar import CallForm
-from stenograph.render.marks import find, meet, skip_space
+from stenograph.render.marks import SHORT, begun, find, meet, skip_space
 
 _WORDS: dict[str, JSON] = {"True": True, "False": False, "None": None, "true": True, "false": False, "null": None}
 """Some templates (qwen3-coder's, qwen3.5's) print values as Python does, and so do their models."""
@@ -17,27 +18,32 @@ _LETTERS = "\"'"
 _OPEN, _CLOSE = "{[(", "}])"
 
 
+class Met(enum.Enum):
+    """What goes on behind a value."""
+
+    WHOLE = enum.auto()
+    SO_FAR = enum.auto()
+
+
 class Param(Value):
     key: str
     value: JSON
     end: int
+    sure: bool = True
+    """However the text goes on, this is what it says."""
 
 
 def param(
     form: CallForm, text: str, at: int, schemas: Mapping[str, Mapping[str, JSON]], *, first: bool
 ) -> Param | None:
     """None: there is none here, or not all of it."""
-    before, separator, behind = form.param
-    start = at if first else _met(form.joint, text, at)
-    keyed = None if start is None else _met(before, text, start)
-    forms = [form.param[1:], *([form.bare] if form.bare else [])]
-    found = find([one[0] for one in forms], text, keyed) if keyed is not None and separator.strip() else None
-    if found is None or keyed is None or not isinstance(found[2], int):
+    keyed = _keyed(form, text, at, first=first)
+    if keyed is None:
         return None
-    key, valued, as_text = text[keyed : found[0]].strip(), found[2], found[1] == separator
-    if form.quote or not behind.strip():
+    key, valued, as_text = keyed
+    if form.quote or not form.param[2].strip():
         return _loose_param(form, text, key, valued, schemas.get(key))
-    between, behind = forms[0] if as_text else forms[-1]
+    between, behind = form.param[1:] if as_text or form.bare is None else form.bare
     ended = text.find(behind.strip(), valued)
     if ended < 0:
         return None
@@ -48,6 +54,44 @@ def param(
     return Param(key, _typed(value, schemas.get(key)), end)
 
 
+def in_json(params: Sequence[Param]) -> str:
+    return "{" + ", ".join(f"{in_quotes(one.key)}: {json.dumps(one.value, ensure_ascii=False)}" for one in params) + "}"
+
+
+def in_quotes(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
+
+
+def _keyed(form: CallForm, text: str, at: int, *, first: bool) -> tuple[str, int, bool] | None:
+    """The key, where its value begins, and whether it is written as a text."""
+    before, separator, _ = form.param
+    start = at if first else _met(form.joint, text, at)
+    keyed = None if start is None else _met(before, text, start)
+    separators = [separator, *([form.bare[0]] if form.bare else [])]
+    found = find(separators, text, keyed) if keyed is not None and separator.strip() else None
+    if found is None or keyed is None or not isinstance(found[2], int):
+        return None
+    return text[keyed : found[0]].strip(), found[2], found[1] == separator
+
+
+def text_begun(
+    form: CallForm, text: str, at: int, schemas: Mapping[str, Mapping[str, JSON]], *, first: bool
+) -> tuple[str, str] | None:
+    """The key and the beginning of a value that is a text for sure, and still comes."""
+    keyed = _keyed(form, text, at, first=first)
+    if keyed is None or form.quote or not form.param[2].strip():
+        return None
+    key, valued, as_text = keyed
+    if not as_text or (form.bare is None and not _is_text(schemas.get(key))):
+        return None
+    before, closing = _around(*form.param[1:])
+    value = text[valued:]
+    if len(value) < len(before):
+        return None
+    held = max(begun(closing, value), begun(closing.lstrip(), value))
+    return key, value.removeprefix(before)[: max(0, len(value.removeprefix(before)) - held)]
+
+
 def _met(literal: str, text: str, at: int) -> int | None:
     end = meet(literal.strip(), text, skip_space(text, at))
     return end if isinstance(end, int) else None
@@ -55,23 +99,33 @@ def _met(literal: str, text: str, at: int) -> int | None:
 
 def _unspaced(value: str, between: str, behind: str) -> str:
     """White space inside a value is its own, but for what the template puts around it."""
-    before, after = between[len(between.rstrip()) :], behind[: len(behind) - len(behind.lstrip())]
+    before, closing = _around(between, behind)
+    after = closing[: len(closing) - len(closing.lstrip())]
     value = value.removeprefix(before) if before else value
     return value.removesuffix(after) if after else value
 
 
+def _around(between: str, behind: str) -> tuple[str, str]:
+    """The white space before a value; what closes it, with the white space before that."""
+    return between[len(between.rstrip()) :], behind.rstrip()
+
+
 def _typed(value: str, schema: Mapping[str, JSON] | None) -> JSON:
     """Written without quotes, an argument is what its schema says; without one, what it looks like."""
-    types = schema.get("type") if schema else None
-    if types == "string" or (isinstance(types, list) and "string" in types):
+    if _is_text(schema):
         return value
     text = value.strip()
-    if types is not None and text in _WORDS:
+    if schema and schema.get("type") is not None and text in _WORDS:
         return _WORDS[text]
     try:
         return _as_json(text)
     except ValueError:
         return value
+
+
+def _is_text(schema: Mapping[str, JSON] | None) -> bool:
+    types = schema.get("type") if schema else None
+    return types == "string" or (isinstance(types, list) and "string" in types)
 
 
 def _worth(text: str) -> JSON:
@@ -107,19 +161,22 @@ def _loose_param(form: CallForm, text: str, key: str, at: int, schema: Mapping[s
     quotes = ['"', "'"] if form.quote in _LETTERS else [form.quote]
     start = skip_space(text, at)
     end = _value_end(text, start, quotes)
-    if end is not None and _goes_on(form, text, end):
-        return Param(key, _loose(text[start:end], quotes), end)
+    if end is not None and (met := _goes_on(form, text, end)):
+        return Param(key, _loose(text[start:end], quotes), end, sure=met is Met.WHOLE)
     words = (form.joint.strip(), form.closing.strip())
     ends = [place for word in words if word and (place := text.find(word, at)) >= 0]
     if form.quote or not ends:
         return None
-    return Param(key, _typed(text[at : min(ends)], schema), min(ends))
+    return Param(key, _typed(text[at : min(ends)], schema), min(ends), sure=False)
 
 
-def _goes_on(form: CallForm, text: str, at: int) -> bool:
+def _goes_on(form: CallForm, text: str, at: int) -> Met | None:
     place = skip_space(text, at)
     literals = (form.joint, form.closing, form.again, form.param[2])
-    return any(word.strip() and meet(word.strip(), text, place) is not None for word in literals)
+    ends = [meet(word.strip(), text, place) for word in literals if word.strip()]
+    if any(isinstance(end, int) for end in ends):
+        return Met.WHOLE
+    return Met.SO_FAR if SHORT in ends else None
 
 
 def _value_end(text: str, start: int, quotes: list[str]) -> int | None:
