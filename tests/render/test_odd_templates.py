@@ -116,8 +116,8 @@ def test_calls_can_be_held_to_a_form_of_their_own(tokenizer: Tokenizer, name: st
 def test_a_second_call_cut_short_is_text_and_the_prompt_goes_on_behind_it(
     tokenizer: Tokenizer, name: str, verbatim: bool
 ) -> None:
-    """The caller was told of it. The template would write that text in front of the calls. Where the path is kept all the same, what closes the
-    first call has been sampled already: it must not be written once more."""
+    """The caller was told of it. The template would write that text in front of the calls. Where the path is kept all
+    the same, what closes the first call has been sampled already: it must not be written once more."""
     rollout = Rollout(renderer_with(tokenizer, odd_templates.ALL[name], EOS), seed=12)
     whole = rollout.ask([user("Find")], [TOOL], calls=[("look", {"q": "one"}), ("look", {"q": "two"})])
     sampled = next(iter(rollout.tree.turns.values())).sampled.tolist()
