@@ -497,6 +497,9 @@ class Turn(Value):
     notes: tuple[Note, ...] = ()
     """Of this choice alone (`tool_call_unparsed`); those of the call are on the call."""
     top: tuple[tuple[TopLogprob, ...], ...] | None = None
+    written: Message | None = None
+    """The reply as templates are shown it, where the caller was told of a call that was never finished: its text is
+    content there. None: as it was answered."""
 
     @property
     def sampled_tokens(self) -> int:

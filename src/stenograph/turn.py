@@ -255,6 +255,7 @@ def _turn(pending: Pending, call: Call, index: int, choice: Choice, parts: tuple
         limit=_limit(pending, choice),
         notes=(*choice.reader.notes, *moves(pending.sent.engine, parts)),
         top=choice.top,
+        written=choice.reader.written,
     )
 
 

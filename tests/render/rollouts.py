@@ -175,7 +175,17 @@ class Rollout:
         )
         sampled: Ids = np.array(ids, np.int32)
         part = Part(sampled, np.zeros(len(ids), np.float32), engine="e", engine_kind="scripted", logprob_kind="raw")
-        return Turn(f"turn{number}", call, 0, (part,), reader.reply, "stop", ending=reader.ending, notes=reader.notes)
+        return Turn(
+            f"turn{number}",
+            call,
+            0,
+            (part,),
+            reader.reply,
+            "stop",
+            ending=reader.ending,
+            notes=reader.notes,
+            written=reader.written,
+        )
 
     def _call_id(self) -> str:
         return "".join(self._random.choices("abcdefghij0123456789", k=9))

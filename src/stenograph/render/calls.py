@@ -12,7 +12,7 @@ from typing import TypeAlias
 from stenograph.core import JSON, Value, too_nested
 from stenograph.render.grammar import CallForm
 from stenograph.render.marks import ANYTHING, SHORT, Short, find, meet, skip_space
-from stenograph.render.params import param
+from stenograph.render.params import Param, in_json, param
 
 
 def _finite(text: str) -> float:
@@ -42,6 +42,16 @@ class Read(Value):
     """Behind what was said; a closing marker may follow."""
 
 
+class Head(Value):
+    """Of a call that has begun for sure, if its arguments do."""
+
+    name: str
+    id: str | None
+    """As the model wrote it; None: not at all."""
+    end: int
+    """Where the arguments begin."""
+
+
 class Unread(enum.Enum):
     MORE = enum.auto()
     """It may still become a call."""
@@ -59,17 +69,51 @@ def read_call(form: CallForm, text: str, schemas: Schemas, *, final: bool) -> Re
     return NEVER if final and read is MORE else read
 
 
+def head(form: CallForm, text: str) -> Head | None:
+    """What stands before the arguments of a single call; None: it is not known yet."""
+    found = _HEADS[form.kind](form, text)
+    if not isinstance(found, Head) or (form.kind != "params" and text[found.end : found.end + 1] != "{"):
+        return None
+    return found
+
+
 def _object(form: CallForm, text: str, schemas: Schemas, final: bool) -> Read | Unread:
     start = skip_space(text, 0)
     if start < len(text) and text[start] not in "{[":
         return NEVER
-    found = _json(text, start)
+    found = json_at(text, start)
     if found is None:
         return NEVER if _closed(form, text) else MORE
     value, end = found
     calls = [_call_in(form, item, text[start:end]) for item in (value if isinstance(value, list) else [value])]
     whole = [call for call in calls if call is not None]
     return Read(tuple(whole), end) if whole and len(whole) == len(calls) else NEVER
+
+
+def _object_head(form: CallForm, text: str) -> Head | Unread:
+    """The arguments come behind the name, and behind the id where one is written: else nothing is known."""
+    known: dict[str, JSON] = {}
+    at = skip_space(text, 0)
+    while text[at : at + 1] == ("," if known else "{") and (member := _member(text, at + 1)) is not None:
+        key, valued = member
+        if key == form.arguments_key:
+            name, id = known.get(form.name_key), known.get(form.id_key or "")
+            named = isinstance(name, str) and (form.id_key is None or isinstance(id, str))
+            return Head(str(name), str(id) if id else None, valued) if named else MORE
+        found = json_at(text, valued)
+        if found is None:
+            return MORE
+        known[key], at = found[0], skip_space(text, found[1])
+    return MORE
+
+
+def _member(text: str, at: int) -> tuple[str, int] | None:
+    """A key, and where its value begins."""
+    found = json_at(text, skip_space(text, at))
+    colon = skip_space(text, found[1]) if found else 0
+    if found is None or not isinstance(found[0], str) or text[colon : colon + 1] != ":":
+        return None
+    return found[0], skip_space(text, colon + 1)
 
 
 def _call_in(form: CallForm, item: JSON, written: str) -> ReadCall | None:
@@ -87,7 +131,7 @@ def _as_written(arguments: dict[str, JSON], written: str) -> str:
     """The piece of the sampled text that is these arguments, else their JSON."""
     at = written.find("{", 1)
     while at >= 0:
-        found = _json(written, at)
+        found = json_at(written, at)
         if found is not None and found[0] == arguments:
             return written[at : found[1]]
         at = written.find("{", at + 1)
@@ -95,6 +139,19 @@ def _as_written(arguments: dict[str, JSON], written: str) -> str:
 
 
 def _named(form: CallForm, text: str, schemas: Schemas, final: bool) -> Read | Unread:
+    head = _named_head(form, text)
+    if not isinstance(head, Head):
+        return head
+    arguments = json_at(text, head.end)
+    if arguments is None:
+        return NEVER if _closed(form, text) or text[head.end : head.end + 1] not in ("", "{") else MORE
+    value, end = arguments
+    if not isinstance(value, dict):
+        return NEVER
+    return Read((ReadCall(head.name, value, text[head.end : end], head.id),), end)
+
+
+def _named_head(form: CallForm, text: str) -> Head | Unread:
     start = skip_space(text, 0)
     found = _behind_name(form.between, text, start)
     if found is None:
@@ -106,16 +163,8 @@ def _named(form: CallForm, text: str, schemas: Schemas, final: bool) -> Read | U
     if not _NAME.fullmatch(spelled):
         return NEVER
     id = spelled if form.by_id else _id_between(form.between, text[place:behind])
-    opened = skip_space(text, behind)
-    arguments = _json(text, opened)
-    if arguments is None:
-        return NEVER if _closed(form, text) or text[opened : opened + 1] not in ("", "{") else MORE
-    value, end = arguments
-    if not isinstance(value, dict):
-        return NEVER
     inside = _IN_ID.fullmatch(spelled) if form.by_id else None
-    name = inside["name"] if inside else spelled
-    return Read((ReadCall(name, value, text[opened:end], id),), end)
+    return Head(inside["name"] if inside else spelled, id, skip_space(text, behind))
 
 
 def _behind_name(between: str, text: str, start: int) -> tuple[int, str, int | Short] | None:
@@ -136,20 +185,26 @@ def _id_between(between: str, written: str) -> str | None:
 
 
 def _params(form: CallForm, text: str, schemas: Schemas, final: bool) -> Read | Unread:
+    head = _params_head(form, text)
+    if not isinstance(head, Head):
+        return head
+    at, params = head.end, list[Param]()
+    while (one := param(form, text, at, schemas.get(head.name, {}), first=not params)) is not None:
+        params.append(one)
+        at = one.end
+    if not _over(form, text, at, final):
+        return MORE
+    return Read((ReadCall(head.name, {one.key: one.value for one in params}, in_json(params)),), at)
+
+
+def _params_head(form: CallForm, text: str) -> Head | Unread:
     start = skip_space(text, 0)
     named = find([form.between] if form.between.strip() else [form.param[0], form.closing, form.again], text, start)
     if named is None or named[2] is SHORT:
         so_far = text[start : named[0] if named else len(text)].strip()
-        return NEVER if final or not _NAME.fullmatch(so_far or "_") else MORE
+        return MORE if _NAME.fullmatch(so_far or "_") else NEVER
     name, at = text[start : named[0]].strip(), named[2] if form.between.strip() else named[0]
-    if not _NAME.fullmatch(name):
-        return NEVER
-    arguments: dict[str, JSON] = {}
-    while (one := param(form, text, at, schemas.get(name, {}), first=not arguments)) is not None:
-        arguments[one.key], at = one.value, one.end
-    if not _over(form, text, at, final):
-        return MORE
-    return Read((ReadCall(name, arguments, json.dumps(arguments, ensure_ascii=False)),), at)
+    return Head(name, None, at) if _NAME.fullmatch(name) else NEVER
 
 
 def _over(form: CallForm, text: str, at: int, final: bool) -> bool:
@@ -169,7 +224,7 @@ def _closed(form: CallForm, text: str) -> bool:
     return found is not None and found[2] is not SHORT
 
 
-def _json(text: str, at: int) -> tuple[JSON, int] | None:
+def json_at(text: str, at: int) -> tuple[JSON, int] | None:
     try:
         value, end = _JSON.raw_decode(text, at)
         json.dumps(value, ensure_ascii=False).encode()  # half a surrogate pair is no text
@@ -179,3 +234,4 @@ def _json(text: str, at: int) -> tuple[JSON, int] | None:
 
 
 _READERS = {"object": _object, "named": _named, "params": _params}
+_HEADS = {"object": _object_head, "named": _named_head, "params": _params_head}

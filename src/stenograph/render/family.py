@@ -112,7 +112,7 @@ class Writer:
         thinking = self.family.opens_thinking(before)
         reader = self.family.reader(self._conversation, thinking=thinking, stop=(), new_call_id=lambda: "")
         reader.feed_text(region)
-        return reader.reply
+        return reader.written or reader.reply
 
 
 def _schemas(conversation: Conversation) -> Schemas:

@@ -84,7 +84,7 @@ class Prompting:
         return Step(
             message=replied.message,
             reply=stand_in(replied.message, self.masked(replied.message)),
-            said=self.family.masker.reply(replied.turn.reply),
+            said=self.family.masker.reply(replied.turn.written or replied.turn.reply),
             text_chars=call.text_chars,
             text_hash=call.text_hash,
             ending=replied.turn.ending,

@@ -132,4 +132,4 @@ def _turn(prompt: Prompt, ids: list[int], reader: ReplyReader, *, inert: bool) -
         protocol="chat", model="", sampling=Sampling(), own_stops=(), n=1, request_id="", body_hash="",
         idempotency_key=None, template_hash="", tokenizer_hash="", created_at=0, first_token_at=None, finished_at=0,
     )  # fmt: skip
-    return Turn("", call, 0, (part,), reader.reply, "stop", ending=reader.ending)
+    return Turn("", call, 0, (part,), reader.reply, "stop", ending=reader.ending, written=reader.written)

@@ -29,7 +29,8 @@ class Mode(enum.Enum):
     BETWEEN_CALLS = enum.auto()
 
 
-_BEHIND = {Next.CALL: Mode.CALL, Next.BETWEEN: Mode.BETWEEN_CALLS, Next.NO_CALL: Mode.CONTENT, Next.TEXT: Mode.CONTENT}
+_BEHIND = {Next.CALL: Mode.CALL, Next.BETWEEN: Mode.BETWEEN_CALLS, Next.TEXT: Mode.CONTENT}
+_BEHIND |= dict.fromkeys((Next.NO_CALL, Next.BROKEN), Mode.CONTENT)
 
 
 class ReplyReader:
@@ -50,6 +51,7 @@ class ReplyReader:
         self._coding = coding
         self._stream = tokenizer.stream()
         self._stop = (*stop, grammar.text_close) if grammar.text_close else stop
+        self._special = "".join(coding.special)
         self._mode = Mode.REASONING if thinking else Mode.START
         self._unread = Unread(coding)
         self._heard = Heard(thinking=thinking)
@@ -58,6 +60,8 @@ class ReplyReader:
         )
         self._space = ""
         """White space that is said once something follows it, and dropped before a marker."""
+        self._silent = 0
+        """How much of the unread text was told as a call that is none."""
         self._said_until = 0
         self._said_behind_calls = False
 
@@ -106,13 +110,18 @@ class ReplyReader:
             # White space alone is behind nothing that was said, but a marker that was; without markers it is said.
             if self._heard.content or not self._grammar.has_markers:
                 self._said_until = self._unread.place - self._unread.special_end()
-            self._heard.content.append(self._space)
+            self._heard.say(self._space, told=not self._silent)
 
     # -- out -----------------------------------------------------------------------------------------------
 
     @property
     def reply(self) -> Message:
         return self._heard.reply
+
+    @property
+    def written(self) -> Message | None:
+        """The same as templates are to be shown it; None: as it is."""
+        return self._heard.written
 
     @property
     def notes(self) -> tuple[Note, ...]:
@@ -214,20 +223,30 @@ class ReplyReader:
 
     def _say(self, count: int) -> None:
         """The first characters of what is not read are content, or reasoning."""
+        silent = min(count, self._silent)
+        if silent:
+            self._say_piece(silent, told=False)
+            self._silent -= silent
+        self._say_piece(count - silent, told=True)
+
+    def _say_piece(self, count: int, *, told: bool) -> None:
         heard, piece = self._heard, self._unread.take(count)
         text = self._space + self._coding.visible(piece)
         body = text.rstrip()
         self._space = text[len(body) :]
-        target = heard.content
-        behind_reasoning = heard.reasoning is not None and not heard.content
-        if self._mode is Mode.REASONING:
-            assert heard.reasoning is not None
-            target, behind_reasoning = heard.reasoning, not heard.reasoning
-        body = body.lstrip("\n") if behind_reasoning else body
+        before = heard.content if self._mode is not Mode.REASONING else heard.reasoning
+        body = body.lstrip("\n") if heard.reasoning is not None and not before else body
         if body:
-            target.append(body)
+            self._add(body, told=told)
             self._said_behind_calls = bool(heard.calls)
             self._said_until = self._unread.place - self._unread.silent_end(piece)
+
+    def _add(self, body: str, *, told: bool) -> None:
+        if self._mode is Mode.REASONING:
+            assert self._heard.reasoning is not None
+            self._heard.reasoning.append(body)
+        else:
+            self._heard.say(body, told=told)
 
     # -- calls ---------------------------------------------------------------------------------------------
 
@@ -238,11 +257,13 @@ class ReplyReader:
 
     def _call(self, final: bool) -> bool:
         assert self._calls is not None
-        then = self._calls.read(final=final)
+        then = self._calls.read(sure=self._sure(final=final), final=final)
         if then is Next.BETWEEN:
             self._said_until = self._unread.place
-        if then is Next.NO_CALL:
-            self._give_up(self._calls.opened)
+        if then in (Next.NO_CALL, Next.BROKEN):
+            self._give_up(self._calls.opened, told=then is Next.NO_CALL)
+        if then is Next.BROKEN:
+            self._silent = self._calls.break_off(final=final)
         return self._goes_on(then)
 
     def _next_call(self, final: bool) -> bool:
@@ -253,11 +274,16 @@ class ReplyReader:
         self._mode = _BEHIND.get(then, self._mode)
         return then is not Next.WAIT
 
-    def _give_up(self, opened: str) -> None:
+    def _sure(self, *, final: bool) -> int:
+        """How much of a call is nothing else: no stop string, and not what closes the turn."""
+        text = self._unread.text[: self._certain(None, final)]
+        return len(text.rstrip(self._special))
+
+    def _give_up(self, opened: str, *, told: bool) -> None:
         """It is no call: its text is content, markers and all."""
         spell, heard = self._coding.spell, self._heard
         heard.notes.append(Note(NoteKind.TOOL_CALL_UNPARSED, spell(opened + self._unread.text)[:200]))
-        heard.content.append(spell(opened))
+        heard.say(spell(opened), told=told)
         self._said_behind_calls = bool(heard.calls)
         self._said_until = self._unread.place
         self._space = ""

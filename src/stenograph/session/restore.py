@@ -16,9 +16,11 @@ def restored(tree: Tree, conversation: Conversation, matched: Match, *, strict: 
     """
     echoed = conversation.messages[: matched.shared]
     recorded = tree.messages(matched.after)
+    renamed = _renamed_calls(recorded, echoed)
+    for turn in tree.conversation(matched.after):
+        recorded[turn.call.reply_index] = turn.written or turn.reply
     if strict:
         recorded = [_without_unsent(ours, theirs) for ours, theirs in zip(recorded, echoed, strict=True)]
-    renamed = _renamed_calls(recorded, echoed)
     new = [_answering(message, renamed) for message in conversation.messages[matched.shared :]]
     return msgspec.structs.replace(conversation, messages=(*recorded, *new))
 

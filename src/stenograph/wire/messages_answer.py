@@ -26,7 +26,7 @@ class ToolUseBlock(Value, tag="tool_use"):
     id: str
     name: str
     input: msgspec.Raw
-    """The arguments as the model wrote them: an object."""
+    """The arguments as the model wrote them: an object. Of those that it never finished, what is complete."""
 
 
 ContentBlock: TypeAlias = TextBlock | ThinkingBlock | ToolUseBlock

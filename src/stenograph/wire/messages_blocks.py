@@ -29,12 +29,16 @@ class Blocks:
         self._arguments = StrictJson()
 
     def piece(self, piece: Piece) -> Iterator[answer.BlockEvent]:
+        """It goes on with the call that is under way, thinks, speaks, and begins other calls: in this order."""
+        new = next((at for at, delta in enumerate(piece.calls) if delta.id is not None), len(piece.calls))
+        for delta in piece.calls[:new]:
+            yield from self._call(delta)
         if piece.reasoning and self._thinking != "hidden":
             yield from self._think(piece.reasoning)
         if piece.content:
             yield from self._begin(answer.TextBlock(""))
             yield self._more(answer.TextDelta(piece.content))
-        for delta in piece.calls:
+        for delta in piece.calls[new:]:
             yield from self._call(delta)
 
     def close(self) -> Iterator[answer.BlockEvent]:
@@ -102,4 +106,6 @@ def _grown(block: answer.ContentBlock, deltas: list[answer.BlockDelta]) -> answe
             return answer.ThinkingBlock(thinking, signed)
         case answer.ToolUseBlock():
             written = "".join(delta.partial_json for delta in deltas if isinstance(delta, answer.InputJsonDelta))
-            return answer.ToolUseBlock(block.id, block.name, msgspec.Raw(written.encode()) if written else EMPTY)
+            arguments = StrictJson()
+            arguments.feed(written)
+            return answer.ToolUseBlock(block.id, block.name, msgspec.Raw(arguments.whole().encode()))
