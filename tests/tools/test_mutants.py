@@ -113,4 +113,4 @@ def test_a_patch_of_ours_applies_and_names_tests_that_are_there(patch: Path) -> 
 
 def test_each_law_is_broken_somewhere() -> None:
     broken = {mutants.read(patch).law.partition(",")[0] for patch in PATCHES}
-    assert broken == {f"law {number}" for number in range(1, 10)}
+    assert broken >= {f"law {number}" for number in range(1, 10)}
