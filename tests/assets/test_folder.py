@@ -41,6 +41,7 @@ def test_a_bare_tokenizer_is_enough(tmp_path: Path) -> None:
     [
         {"tokenizer_config": {"chat_template": "T"}},
         {"tokenizer_config": {"chat_template": [{"name": "default", "template": "T"}]}},
+        {"tokenizer_config": {"chat_template": [{"name": "chatml", "template": "T"}]}},
         {"chat_template": {"chat_template": "T"}},
         {"chat_template__jinja": "T"},
         {"tokenizer_config": {"chat_template": "old"}, "chat_template": {"chat_template": "T"}},
@@ -104,6 +105,8 @@ def test_how_long_a_context_may_be(files: dict[str, Any], length: int | None, tm
         ({"tokenizer_config__json": "{"}, "tokenizer_config.json is not the JSON object"),
         ({"tokenizer_config": []}, "tokenizer_config.json is not the JSON object"),
         ({"chat_template__json": "["}, "chat_template.json is not the JSON object"),
+        ({"tokenizer_config": {"chat_template": [{"template": "T"}]}}, "its chat_template is neither .* `name`"),
+        ({"tokenizer_config": {"chat_template": {"default": "T"}}}, "its chat_template is neither a text nor a list"),
         (
             {"tokenizer_config": {"added_tokens_decoder": {"9999": {"content": "<tool>"}}}},
             "lacks '<tool>', which tokenizer_config.json names as token 9999",

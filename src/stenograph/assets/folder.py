@@ -33,6 +33,11 @@ class _Spec(Value):
     added_tokens: tuple[_AddedToken, ...] = ()
 
 
+class _NamedTemplate(Value):
+    name: str
+    template: str
+
+
 def read_folder(folder: Path, name: str) -> ModelFiles:
     config = _object(folder / "tokenizer_config.json")
     templates = _templates(folder, config)
@@ -72,18 +77,24 @@ def _refuse_unknown_tokens(path: Path, spec: _Spec, config: dict[str, JSON]) -> 
 
 def _templates(folder: Path, config: dict[str, JSON]) -> dict[str, str]:
     """By name; the only one of a model is `default`."""
-    found = _named(config.get("chat_template"))
-    found |= _named(_object(folder / "chat_template.json").get("chat_template"))
+    found = _named(config.get("chat_template"), folder)
+    found |= _named(_object(folder / "chat_template.json").get("chat_template"), folder)
     if (path := folder / "chat_template.jinja").exists():
         found["default"] = _text(path)
     found |= {path.stem: _text(path) for path in (folder / "additional_chat_templates").glob("*.jinja")}
-    return found
+    others = [name for name in found if name != TOOL_USE]
+    return found | {"default": found[others[0]]} if len(others) == 1 else found
 
 
-def _named(template: JSON) -> dict[str, str]:
-    if isinstance(template, list):
-        return {one["name"]: one["template"] for one in template}
-    return {"default": template} if template else {}
+def _named(template: JSON, folder: Path) -> dict[str, str]:
+    if not template:
+        return {}
+    try:
+        if isinstance(template, list):
+            return {one.name: one.template for one in msgspec.convert(template, list[_NamedTemplate])}
+        return {"default": msgspec.convert(template, str)}
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"{folder}: its chat_template is neither a text nor a list of named ones: {error}") from error
 
 
 def _special_tokens(config: dict[str, JSON]) -> dict[str, str]:
