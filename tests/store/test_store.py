@@ -136,6 +136,7 @@ async def test_blobs_are_kept_once(store: Store) -> None:
 
 
 @KINDS
+@hypothesis.settings(max_examples=15)
 @hypothesis.given(batch=whole(Batch), said=st.lists(whole(WeightsSaid), max_size=3))
 def test_batches_and_what_was_said_of_weights_come_back(make: MakeStore, batch: Batch, said: list[WeightsSaid]) -> None:
     async def there_and_back(store: Store) -> None:
