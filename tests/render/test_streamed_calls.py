@@ -145,6 +145,7 @@ def test_the_prompt_goes_on_behind_a_call_that_was_cut_short(model: Model, token
         (call,) = reply.tool_calls
         assert isinstance(call.arguments, str)
         assert not turn.written.tool_calls
+        assert not reply.content, "it was told as a call"
     rollout.ask([user("Find"), echo(reply), user("Go on")], [TOOL], says="Done.")
     assert set(rollout.forks) <= {"", REWROTE}
 
@@ -163,6 +164,7 @@ def test_the_same_of_families_that_nobody_has_seen(name: str) -> None:
 def _end_anywhere(model: Model) -> None:
     several = CALLS if model.family.grammar.call and model.family.grammar.call.again.strip() else CALLS[:1]
     ids = model.spelled(model.written(*several))
+    assert [call.arguments for call in model.told(ids).check().tool_calls] == list(several)
     for cut in range(1, len(ids) + 1, 4):
         model.told(ids[:cut]).check()
 
