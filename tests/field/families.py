@@ -59,6 +59,7 @@ REFUSED: dict[tuple[str, str], str] = {
 UNWRITTEN: dict[tuple[str, str], str] = {
     ("gpt-oss", "a system message in the middle"): "only the first message gives instructions",
     ("gpt-oss", "two calls in one reply"): "only the first call is written",
+    ("mistral-nemo", "a call that was edited"): "instructions stand before a user's message only, and none is last",
 }
 """Cells of which a template leaves something out: each is told by one note."""
 TOOLS_UNTOLD = {"deepseek-v3.1"}

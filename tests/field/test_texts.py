@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.field.families import notes_on
 from tests.field.play import TOOL, playing, system
 from tests.field.player import Line
 from tests.stage.models import Model
@@ -40,7 +41,8 @@ async def _control_ids(model: Model, texts: dict[str, str]) -> tuple[list[int], 
         await talk.ask(*talk.results(texts["tool"]), line=Line("Found."))
         forks = [call.fork.reason.value if call.fork else "" for call in play.record().calls]
         assert forks[1] == ("assistant_edited" if "assistant" in texts else forks[1])
-        await play.left(*forks, samples=1 + sum(map(bool, forks)))
+        notes = notes_on(model, "a call that was edited") if "assistant" in texts else {}
+        await play.left(*forks, notes=notes, samples=1 + sum(map(bool, forks)))
         prompts, control = [call.prompt for call in play.player.calls], set(model.tokenizer.markers.values())
         read = ["".join(model.tokenizer.decode(prompt).split()) for prompt in prompts]
         return [sum(id in control for id in prompt) for prompt in prompts], read

@@ -158,7 +158,7 @@ class Http:
         except aiohttp.SocketTimeoutError as error:
             raise EngineTimeout(f"{self.label} took the call and said nothing for too long") from error
         except (aiohttp.ClientError, OSError) as error:
-            cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
+            cause = error.__cause__ if isinstance(error.__cause__, OSError) else error
             raise EngineUnavailable(f"{self.label} does not answer ({str(cause) or type(cause).__name__})") from error
 
     @contextmanager
