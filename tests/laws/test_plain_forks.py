@@ -83,6 +83,17 @@ async def test_a_text_goes_on_from_a_reply_of_white_space(model: Model) -> None:
         assert (await talk.turn(second))["parent"] == first.turn_id
 
 
+async def test_a_text_that_is_read_back_from_ids_spells_their_beginning(model: Model) -> None:
+    """The BOS that was put before the first prompt is part of what its caller decodes."""
+    async with Stage(model, MemoryStore(), Script(replies=REPLIES)) as stage:
+        talk = Talk(stage)
+        first = await talk.complete("Once upon a time")
+        read = model.tokenizer.decode(whole(first))
+        second = await talk.complete(f"{read} and then")
+        assert list(second.prompt_ids)[: len(whole(first))] == whole(first)
+        assert (await talk.turn(second))["fork"] is None
+
+
 async def test_a_text_that_spells_the_end_out_has_it_once(model: Model) -> None:
     async with Stage(model, MemoryStore(), Script(replies=REPLIES, cut=1.0)) as stage:
         talk = Talk(stage)

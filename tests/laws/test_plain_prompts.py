@@ -91,8 +91,10 @@ def is_like_another(record: Record, call: Call) -> bool:
 def check_text(record: Record, call: Call, text: str, model: Model) -> bool:
     """Walks the text along the path. What the path holds beside it are control tokens alone; True: some there are."""
     decode, bos = model.tokenizer.decode, model.tokenizer.decode(model.tokenizer.encode("", special=True))
-    place, silent = 0, False
-    for turn in reversed(list(record.conversation(call))):
+    path, silent = list(reversed(list(record.conversation(call)))), False
+    begun = bool(path) and not text.startswith(path[0].call.messages[0].content or "")
+    place = len(bos) if begun else 0  # the text spells the BOS that was put before another
+    for turn in path:
         place += len(turn.call.messages[0].content or "")
         spelled, shown = decode(sampled(turn)), turn.reply.content or ""
         if not spelled.startswith(shown) and text.startswith(spelled, place):

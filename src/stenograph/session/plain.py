@@ -39,6 +39,8 @@ class Spelling(Protocol):
 
     def decode(self, ids: Sequence[int]) -> str: ...
 
+    def encode(self, text: str, *, special: bool = False) -> list[int]: ...
+
 
 class Reach(Value):
     """How far a prompt goes along one way through the tree."""
@@ -99,7 +101,7 @@ def _ways(tree: Tree, prompt: Text | Tokens, spelling: Spelling) -> Iterator[Rea
         way = waiting.pop()
         yield way
         for call in tree.children(way.id):
-            behind = _behind_context(call, prompt, way.end)
+            behind = _behind_context(call, prompt, way.end, spelling)
             for turn in tree.choices(call) if behind is not None else ():
                 covered = _behind_reply(turn, prompt, behind or 0, spelling)
                 if isinstance(covered, _Covered):
@@ -108,7 +110,7 @@ def _ways(tree: Tree, prompt: Text | Tokens, spelling: Spelling) -> Iterator[Rea
 
 def _partings(tree: Tree, call: Call, prompt: Text | Tokens, found: Reach, spelling: Spelling) -> Iterator[ForkReason]:
     """Where the prompt leaves each of the ways that lead on through a call."""
-    behind, length = _behind_context(call, prompt, found.end), _length(prompt)
+    behind, length = _behind_context(call, prompt, found.end, spelling), _length(prompt)
     if behind is None:
         shortened = found.end < length and _ends_within(call, prompt, found.end)
         yield ForkReason.HISTORY_SHORTENED if shortened else ForkReason.BRANCHED
@@ -129,13 +131,25 @@ def _length(prompt: Text | Tokens) -> int:
     return len(prompt.text) if isinstance(prompt, Text) else len(prompt.ids)
 
 
-def _behind_context(call: Call, prompt: Text | Tokens, at: int) -> int | None:
+def _behind_context(call: Call, prompt: Text | Tokens, at: int, spelling: Spelling) -> int | None:
     """Where the prompt goes on behind a call's context; None: it does not hold all of it."""
     if isinstance(prompt, Tokens):
         end = at + len(call.context)
         return end if np.array_equal(prompt.ids[at:end], call.context) else None
-    end = at + call.text_chars
-    return end if end <= len(prompt.text) and text_hash(prompt.text[at:end]) == call.text_hash else None
+    for start in (at, *_behind_opening(call, prompt.text, spelling)):
+        end = start + call.text_chars
+        if end <= len(prompt.text) and text_hash(prompt.text[start:end]) == call.text_hash:
+            return end
+    return None
+
+
+def _behind_opening(call: Call, text: str, spelling: Spelling) -> Iterator[int]:
+    """A text may spell the BOS that was put before another, and that its caller has read back from ids."""
+    opening = spelling.encode("", special=True) if call.parent is None else []
+    if opening and call.context[: len(opening)].tolist() == opening:
+        spelled = spelling.decode(opening)
+        if text.startswith(spelled):
+            yield len(spelled)
 
 
 def _ends_within(call: Call, prompt: Text | Tokens, at: int) -> bool:
