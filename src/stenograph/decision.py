@@ -68,8 +68,8 @@ class Decision(Value):
     """Asked when the call is recorded: of two equal calls at once the first simply goes on."""
     guide: Guide | None
     """What the reply is held to: what the caller asked for, in the form of the model's family."""
-    reader: Callable[[tuple[str, ...]], ReplyReader]
-    """For one choice, given the stop strings that were sent."""
+    reader: Callable[[tuple[str, ...], bool], ReplyReader]
+    """For one choice, given the stop strings that were sent, and whether calls are told while they are written."""
 
 
 def decided(house: House, session: LiveSession, ask: Ask) -> Decision:
@@ -140,7 +140,9 @@ def _conversation(
         closes=family.stop_strings,
         fork=lambda: fork.foremost(fork.fork_of(session.tree, asked, matched), prompt.fork),
         guide=Holder(family, read, thinking=prompt.thinking).guide(demand),
-        reader=lambda stop: house.renderer.reader(read, thinking=prompt.thinking, stop=stop, new_call_id=house.new_id),
+        reader=lambda stop, early: house.renderer.reader(
+            read, thinking=prompt.thinking, stop=stop, new_call_id=house.new_id, early=early
+        ),
     )
 
 
@@ -193,5 +195,5 @@ def _plain(house: House, session: LiveSession, prompt: Text | Tokens, guide: Gui
         closes=(),
         fork=lambda: plain.fork_of(tree, prompt, found, renderer.tokenizer),
         guide=guide,
-        reader=renderer.plain_reader,
+        reader=lambda stop, early: renderer.plain_reader(stop),
     )

@@ -60,6 +60,8 @@ class Ticket(Value):
     turn_ids: tuple[str, ...]
     body_hash: str
     idempotency_key: str | None
+    streamed: bool
+    """The caller hears the answer while it is sampled."""
     defaults: dict[str, Any]
     """The session's sampling defaults and forced values, by `Sampling`'s own names."""
     force: dict[str, Any]
@@ -172,7 +174,8 @@ def prepare(house: House, session: LiveSession, ask: Ask, ticket: Ticket) -> Pen
 
 async def generate(house: House, pending: Pending, emit: Callable[[Event], None]) -> Tally:
     """Nothing is said before the engine has: until then a failure can still be told by its status."""
-    tally = Tally(pending.sent, house.now, lambda: pending.decision.reader(pending.sent.sampling.stop), house.weights)
+    stop, early = pending.sent.sampling.stop, pending.ticket.streamed
+    tally = Tally(pending.sent, house.now, lambda: pending.decision.reader(stop, early), house.weights)
     deltas = checked(house.engines.generate(pending.sent), pending.sent, house.renderer.tokenizer.vocab_size)
     async for delta in deltas:
         if not tally.begun:

@@ -52,7 +52,10 @@ class CallReader:
         coding: Coding,
         schemas: Schemas,
         new_call_id: Callable[[], str],
+        *,
+        early: bool,
     ) -> None:
+        """`early`: a call is told while it is written. Else once it is whole, and what is none is text."""
         self.form = form
         self.opened = ""
         """The opening of the call being read, and the space before it: text after all, where it is no call."""
@@ -61,6 +64,7 @@ class CallReader:
         self._coding = coding
         self._schemas = schemas
         self._new_call_id = new_call_id
+        self._early = early
         self._telling: Telling | None = None
 
     @property
@@ -73,7 +77,8 @@ class CallReader:
 
     def read(self, *, sure: int, final: bool) -> Next:
         """`sure`: how much of the unread text cannot be part of a stop string."""
-        self._tell(sure)
+        if self._early:
+            self._tell(sure)
         if self._telling and not self._telling.arguments.over and not final:
             return Next.WAIT
         read = read_call(self.form, self._unread.text, self._schemas, final=final)

@@ -68,7 +68,13 @@ class Family:
         return bool(opening) and text[-len(opening) - _SPACE :].rstrip().endswith(opening)
 
     def reader(
-        self, conversation: Conversation, *, thinking: bool, stop: tuple[str, ...], new_call_id: Callable[[], str]
+        self,
+        conversation: Conversation,
+        *,
+        thinking: bool,
+        stop: tuple[str, ...],
+        new_call_id: Callable[[], str],
+        early: bool = True,
     ) -> ReplyReader:
         """Calls are read only where the conversation offers tools."""
         return ReplyReader(
@@ -79,6 +85,7 @@ class Family:
             stop=stop,
             schemas=_schemas(conversation),
             new_call_id=new_call_id,
+            early=early,
         )
 
     def writer(self, conversation: Conversation, now: datetime.datetime) -> Writer:

@@ -53,10 +53,16 @@ class Renderer:
         return msgspec.structs.replace(conversation, template_arguments=read)
 
     def reader(
-        self, conversation: Conversation, *, thinking: bool, stop: tuple[str, ...], new_call_id: Callable[[], str]
+        self,
+        conversation: Conversation,
+        *,
+        thinking: bool,
+        stop: tuple[str, ...],
+        new_call_id: Callable[[], str],
+        early: bool = True,
     ) -> ReplyReader:
         family = self.family(conversation)
-        return family.reader(conversation, thinking=thinking, stop=stop, new_call_id=new_call_id)
+        return family.reader(conversation, thinking=thinking, stop=stop, new_call_id=new_call_id, early=early)
 
     def plain_context(self, prompt: Text | Tokens, end: int, last: int | None) -> PlainContext:
         return plain_context(prompt, end, last, self.tokenizer, self._vocabulary.literals)

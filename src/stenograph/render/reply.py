@@ -44,8 +44,10 @@ class ReplyReader:
         stop: tuple[str, ...],
         schemas: Schemas,
         new_call_id: Callable[[], str],
+        early: bool = True,
     ) -> None:
-        """`thinking`: the prompt itself has opened the reasoning. `stop`: the caller's stop strings."""
+        """`thinking`: the prompt itself has opened the reasoning. `stop`: the caller's stop strings. `early`: calls are
+        told while they are written, for a caller that hears them so."""
         self._grammar = grammar
         self._tokenizer = tokenizer
         self._coding = coding
@@ -56,7 +58,9 @@ class ReplyReader:
         self._unread = Unread(coding)
         self._heard = Heard(thinking=thinking)
         self._calls = (
-            CallReader(grammar.call, self._unread, self._heard, coding, schemas, new_call_id) if grammar.call else None
+            CallReader(grammar.call, self._unread, self._heard, coding, schemas, new_call_id, early=early)
+            if grammar.call
+            else None
         )
         self._space = ""
         """White space that is said once something follows it, and dropped before a marker."""

@@ -131,6 +131,7 @@ class Desk:
             turn_ids=tuple(f"{call_id}.{choice}" for choice in range(decoded.ask.n)),
             body_hash=decoded.body_hash,
             idempotency_key=idempotency_key,
+            streamed=decoded.stream,
             defaults=given_by_session(sampling.defaults),
             force=given_by_session(sampling.force),
         )
