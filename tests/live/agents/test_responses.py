@@ -36,12 +36,13 @@ async def test_openai_agents(said: Model, tmp_path: Path, how: str) -> None:
 
 
 async def test_codex(said: Model, tmp_path: Path) -> None:
-    """Left out at each turn are its web search, and its wishes for a summary and for its own metadata."""
+    """Left out at each turn are its web search, and its wishes for a summary and for its own metadata; and, by a template
+    that has no such role, what it says as the developer."""
     async with rigged(said, tmp_path, RUN) as rig:
         output = await codex(rig, "policy")
         assert ANSWER in output
         rollout = await rig.rollout("s")
-    notes = {"tool_ignored": 3, "field_ignored": 6}
+    notes = {"tool_ignored": 3, "field_ignored": 8}
     assert rollout == Rollout(turns=3, samples=1, notes=notes, protocols=("responses",)), output
 
 
