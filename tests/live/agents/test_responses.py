@@ -36,8 +36,8 @@ async def test_openai_agents(said: Model, tmp_path: Path, how: str) -> None:
 
 
 async def test_codex(said: Model, tmp_path: Path) -> None:
-    """Left out at each turn are its web search, and its wishes for a summary and for its own metadata; and, by a template
-    that has no such role, what it says as the developer."""
+    """Left out at each turn are its web search, its wishes for a summary and for its own metadata; and what it says as
+    the developer, by a template that has no such role."""
     async with rigged(said, tmp_path, RUN) as rig:
         output = await codex(rig, "policy")
         assert ANSWER in output
