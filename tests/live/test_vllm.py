@@ -141,11 +141,20 @@ async def test_every_parameter_is_accepted(vllm: VllmEngine) -> None:
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer", "enum": [1, 2]}}, "required": ["a"]}
 GUIDED: list[tuple[Guide, str]] = [
-    (Guide("json", SCHEMA), r'\{\s*"a"\s*:\s*[12]\s*\}'),
     (Guide("regex", "(yes|no), (yes|no)"), "(yes|no), (yes|no)"),
     (Guide("choice", ["blue", "green"]), "blue|green"),
     (Guide("grammar", 'root ::= "is " ("it" | "not")'), "is (it|not)"),
 ]
+
+
+async def test_a_reply_is_held_to_a_schema(vllm: VllmEngine) -> None:
+    """White space is allowed anywhere, and a small model may like it so much that it never ends."""
+    deltas = await said(vllm, request(range(20, 40), max_tokens=64, guide=Guide("json", SCHEMA)))
+    end = finish(deltas)
+    assert end
+    sampled = ids(deltas)[:-1] if end.reason == "stop" else ids(deltas)
+    text = "".join((await texts_of(sampled)).split())
+    assert any(form == text if end.reason == "stop" else form.startswith(text) for form in ('{"a":1}', '{"a":2}'))
 
 
 @pytest.mark.parametrize(("guide", "pattern"), GUIDED)

@@ -18,6 +18,7 @@ from stenograph import Gateway
 from stenograph.cli import main
 from stenograph.core import Part
 from stenograph.gateway import Session
+from tests.conftest import REVIEWED
 
 SERVERS = {name: os.environ.get(f"STENOGRAPH_{name.upper()}_URL", "") for name in ("vllm", "sglang")}
 TOKENS = 32
@@ -138,7 +139,7 @@ async def test_paused_by_us(kind: str, url: str, tmp_path: Path, capsys: pytest.
 async def test_paused_behind_our_back(kind: str, url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A trainer that knows its engine stops it with an abort: nobody is told, and the turn goes on."""
     if kind == "sglang":
-        pytest.skip("SGLang cannot be asked whether it is paused, so an abort of its own is one")
+        pytest.skip(f"SGLang cannot be asked whether it is paused, so an abort of its own is one {REVIEWED}")
 
     async def change(gateway: Gateway) -> str:
         await post(url, "/pause?mode=abort")
