@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -13,6 +14,7 @@ import msgspec
 from numpy.typing import NDArray
 from starlette.types import ASGIApp
 
+from stenograph.assets.trainers import read_tokenizer
 from stenograph.config import Settings, settings
 from stenograph.core import JSON, Sample, State
 from stenograph.engine.engine import Engine
@@ -48,9 +50,12 @@ class Gateway:
 
     def __init__(self, *, engine: str | Sequence[str] | Engine, log: Path | None = None, **options: Any) -> None:
         """`engine`: `KIND=WHERE`, as on the command line, or an object of one's own that meets `Engine`. `options`: the
-        other fields of `config.Settings` (`tokenizer`, `store` …); without a `store` nothing is written to disk.
-        `log`: where an embedded engine writes what it was sent."""
-        named = {key.replace("_", "-"): value for key, value in options.items() if value is not None}
+        other fields of `config.Settings` (`tokenizer`, `store` …); without a `store` nothing is written to disk. A
+        `tokenizer` may be transformers' own object, too. `log`: where an embedded engine writes what it was sent."""
+        given = {key: os.fspath(value) if isinstance(value, os.PathLike) else value for key, value in options.items()}
+        by_name = isinstance(given.get("tokenizer"), str | None)
+        self._brought = None if by_name else read_tokenizer(given.pop("tokenizer"))
+        named = {key.replace("_", "-"): value for key, value in given.items() if value is not None}
         listed = [engine] if isinstance(engine, str) else list(engine) if isinstance(engine, Sequence) else []
         self._own_engine = None if isinstance(engine, str | Sequence) else engine
         self.settings: Settings = settings({"store": IN_MEMORY, **named, "engine": listed})
@@ -89,7 +94,7 @@ class Gateway:
             stack.push_async_callback(desk.registry.close)
 
     async def _furnished(self) -> House:
-        return await furnished(self.settings, self._log, self._own_engine)
+        return await furnished(self.settings, self._log, self._own_engine, self._brought)
 
     @property
     def model(self) -> str:
