@@ -80,11 +80,14 @@ class Member:
             free.cancel()
 
     async def resume(self) -> None:
-        async with self._switching:
-            if isinstance(self.engine, Holding):
-                with self._absence():
-                    await self.engine.release()
-        self._brake.release()
+        """Also where the engine fails at it: what waits here would wait for ever, and there are others to go to."""
+        try:
+            async with self._switching:
+                if isinstance(self.engine, Holding):
+                    with self._absence():
+                        await self.engine.release()
+        finally:
+            self._brake.release()
 
     async def _held(self) -> bool:
         if isinstance(self.engine, Holding):
