@@ -51,7 +51,7 @@ async def probe(name: str, generate: Callable[[Request], AsyncIterator[Delta]]) 
         return "raw"
     if len(plain) <= LEFT:
         raise EngineError(
-            f"{name} tells {len(plain)} of {TOP} alternatives: of which distribution its logprobs are cannot be found out"
+            f"{name} tells {len(plain)} of {TOP} alternatives: what its logprobs are of cannot be found out"
         )
     return "processed" if len(warm) < len(plain) else "temperature"
 
