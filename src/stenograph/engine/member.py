@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import Counter
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing, contextmanager
@@ -16,6 +17,8 @@ from stenograph.engine.gate import Gate
 from stenograph.engine.generation import Generation
 from stenograph.errors import EngineUnavailable
 from stenograph.render.tokenizer import Tokenizer
+
+log = logging.getLogger(__name__)
 
 PROBE_SECONDS = 5.0
 """An engine that takes longer to say that it is well is not."""
@@ -57,11 +60,13 @@ class Member:
                 del self.sessions[request.session_id]
 
     async def look(self) -> bool:
-        """Whether it answers. One that holds still for new weights need not."""
+        """Whether it answers. One that holds still for new weights need not. What an engine of somebody's own raises
+        here is an answer, too: nobody would look again if it were let through."""
         if not self.paused:
             try:
                 self.up = await asyncio.wait_for(self.engine.healthy(), PROBE_SECONDS)
-            except TimeoutError:
+            except Exception as error:
+                log.warning("engine %s cannot say that it is well: %r", self.info.name, error)
                 self.up = False
         return self.up
 
