@@ -140,7 +140,7 @@ def aborted(output_ids: Sequence[int] = (), **told: Any) -> bytes:
 
 
 @pytest.mark.parametrize("prompt", [{}, {"prompt_tokens": 0}, {"prompt_tokens": 6}])
-def test_an_abort_out_of_the_queue_is_an_abort(prompt: dict[str, int]) -> None:
+def test_an_abort_out_of_the_queue_is_an_abort(prompt: dict[str, Any]) -> None:
     deltas = read([aborted(completion_tokens=0, **prompt), events("eos")[-1]])
     assert (ids(deltas), finish(deltas)) == ([], Finish("abort"))
 
