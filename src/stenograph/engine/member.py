@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import AsyncGenerator, Iterator
-from contextlib import aclosing, contextmanager
+from contextlib import aclosing, contextmanager, suppress
 
 import msgspec
 
@@ -15,7 +15,7 @@ from stenograph.engine.brake import Brake
 from stenograph.engine.engine import Engine, Holding
 from stenograph.engine.gate import Gate
 from stenograph.engine.generation import Generation
-from stenograph.errors import EngineUnavailable
+from stenograph.errors import EngineError, EngineUnavailable
 from stenograph.render.tokenizer import Tokenizer
 
 log = logging.getLogger(__name__)
@@ -93,6 +93,12 @@ class Member:
                         await self.engine.release()
         finally:
             self._brake.release()
+
+    async def close(self) -> None:
+        """An engine that is still held is let go: when this process is gone, nobody is left to do it."""
+        if self.paused:
+            with suppress(EngineError):
+                await self.resume()
 
     async def _held(self) -> bool:
         if isinstance(self.engine, Holding):
