@@ -65,6 +65,8 @@ class Member:
         if not self.paused:
             try:
                 self.up = await asyncio.wait_for(self.engine.healthy(), PROBE_SECONDS)
+            except TimeoutError:
+                self.up = False
             except Exception as error:
                 log.warning("engine %s cannot say that it is well: %r", self.info.name, error)
                 self.up = False
