@@ -11,6 +11,7 @@ from stenograph.core import Message
 from stenograph.render.coded import Coding
 from stenograph.render.grammar import CallForm, Grammar
 from stenograph.render.learn_calls import call_form, wants_text
+from stenograph.render.learn_instructions import with_instructions
 from stenograph.render.learn_reasoning import (
     opening_of_content,
     think_by_words,
@@ -31,6 +32,7 @@ def learn(template: Template, coding: Coding) -> Grammar:
     learner = Learner(template, coding, Style())
     learner = learner.restyled(Style(text_arguments=wants_text(learner)))
     learner = learner.restyled(with_reasoning_key(learner))
+    learner = learner.restyled(with_instructions(learner))
     words = think_by_words(template, coding)
     call = call_form(learner, words)
     think = think_markers(learner, call, words)
