@@ -119,6 +119,8 @@ class Style(Value):
     """It wants arguments as JSON text: an object it would print as Python does."""
     developer: str = "developer"
     """As whom it is shown the developer: `system` where it has no word for one, or refuses him."""
+    reply_names: bool = True
+    """It minds the name that a caller gives to who replies, as frameworks of several agents do."""
     one_head: bool = False
     """Of instructions of the system's and the developer's at the beginning it would drop some, or refuse them."""
 

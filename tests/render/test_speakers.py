@@ -1,8 +1,10 @@
-"""The developer's instructions, which agents of OpenAI's send, on every real template at hand: none are lost."""
+"""Who speaks, on every real template at hand: the developer, as agents of OpenAI's have it, and replies with a name."""
 
 from __future__ import annotations
 
 from pathlib import Path
+
+import msgspec
 
 from stenograph.core import Message
 from stenograph.render.tokenizer import Tokenizer
@@ -12,6 +14,7 @@ from tests.render.test_odd_templates import EOS, tokenizer
 
 __all__ = ["tokenizer"]
 
+ASSISTANT_EDITED = "assistant_edited"
 SYSTEM, DEVELOPER = Message("system", "Be brief."), Message("developer", "Speak of cats.")
 HEADS = ((DEVELOPER,), (SYSTEM, DEVELOPER), (DEVELOPER, Message("developer", "No dogs.")))
 KNOWS_HIM = (
@@ -20,11 +23,11 @@ KNOWS_HIM = (
 )
 
 
-def talk(rollout: Rollout, head: tuple[Message, ...]) -> None:
+def talk(rollout: Rollout, head: tuple[Message, ...], name: str | None = None) -> None:
     messages = [*head, user("Hello")]
     for number in range(2):
         reply = rollout.ask(messages, says=f"Answer {number}.")
-        messages += [echo(reply), user(f"Next {number}")]
+        messages += [msgspec.structs.replace(echo(reply), name=name), user(f"Next {number}")]
 
 
 def prompt(rollout: Rollout) -> str:
@@ -48,6 +51,17 @@ def test_a_template_that_knows_him_is_shown_him(tokenizer: Tokenizer) -> None:
     rollout = Rollout(renderer_with(tokenizer, KNOWS_HIM, EOS), seed=13)
     talk(rollout, (SYSTEM, DEVELOPER))
     assert "<|im_start|>developer\nSpeak of cats." in prompt(rollout)
+
+
+def test_a_name_of_who_replies_changes_nothing_where_none_is_written(tokenizer_folder: Path) -> None:
+    """Frameworks of several agents put the agent's name onto what the model said."""
+    renderer = renderer_at(tokenizer_folder)
+    named, other = Rollout(renderer, seed=15), Rollout(renderer, seed=15)
+    talk(named, (SYSTEM,), name="reader")
+    talk(other, (SYSTEM,))
+    minds = "reader" in prompt(named) or ASSISTANT_EDITED in named.forks
+    assert minds == named.family.grammar.style.reply_names
+    assert minds or named.forks == other.forks
 
 
 def test_what_systems_say_is_left_to_the_template(tokenizer: Tokenizer) -> None:
