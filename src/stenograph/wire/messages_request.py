@@ -22,7 +22,6 @@ from stenograph.core import JSON, Ask, Conversation, Guide, Note, Sampling, Valu
 from stenograph.wire import body, extras, guides, messages_history, messages_tools, sampling, thinking
 from stenograph.wire.body import Id
 
-
 DISPLAYS = (None, "summarized", "omitted")
 """Documented ones. Agents send newer ones (Claude Code `updates`), and would have to try again without."""
 
