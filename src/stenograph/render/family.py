@@ -16,7 +16,7 @@ from stenograph.render.literal import Literals
 from stenograph.render.reply import ReplyReader
 from stenograph.render.splice import CallMarks
 from stenograph.render.standin import Masker
-from stenograph.render.template import Template, as_template_sees
+from stenograph.render.template import Template, all_seen
 from stenograph.render.tokenizer import Tokenizer
 
 _SPACE = 64
@@ -110,7 +110,7 @@ class Writer:
 
     def write(self, messages: Sequence[Message], *, generate: bool = True) -> str:
         """`messages` are masked; so is the text."""
-        seen = [as_template_sees(message, self.family.grammar.style) for message in messages]
+        seen = all_seen(messages, self.family.grammar.style)
         arguments = self._conversation.template_arguments
         return self.family.template.render(seen, self._tools, arguments, generate=generate, now=self._now)
 

@@ -18,6 +18,7 @@ from stenograph.render.learn_reasoning import (
     with_reasoning_key,
     without_think,
 )
+from stenograph.render.learn_speakers import with_instructions, with_reply_names
 from stenograph.render.learner import Learner
 from stenograph.render.marks import common_start
 from stenograph.render.telltales import ASKED, SAYS, reply
@@ -31,6 +32,8 @@ def learn(template: Template, coding: Coding) -> Grammar:
     learner = Learner(template, coding, Style())
     learner = learner.restyled(Style(text_arguments=wants_text(learner)))
     learner = learner.restyled(with_reasoning_key(learner))
+    learner = learner.restyled(with_instructions(learner))
+    learner = learner.restyled(with_reply_names(learner))
     words = think_by_words(template, coding)
     call = call_form(learner, words)
     think = think_markers(learner, call, words)

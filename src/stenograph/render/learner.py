@@ -10,7 +10,7 @@ from stenograph.errors import TemplateRefused
 from stenograph.render.coded import Coding
 from stenograph.render.marks import common_start, meet, skip_space
 from stenograph.render.telltales import ASKED, TOOLS
-from stenograph.render.template import Style, Template, as_template_sees
+from stenograph.render.template import Style, Template, all_seen
 
 NOON = datetime.datetime(2000, 1, 1, 12)
 THINK_WORDS = ("<think>", "</think>")
@@ -25,7 +25,7 @@ class Learner:
         self.style = style
 
     def render(self, messages: Sequence[Message], *, tools: bool = False, generate: bool = True) -> str | None:
-        seen = [as_template_sees(message, self.style) for message in messages]
+        seen = all_seen(messages, self.style)
         try:
             text = self._template.render(seen, TOOLS if tools else (), {}, generate=generate, now=NOON)
         except TemplateRefused:

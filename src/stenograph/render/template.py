@@ -22,6 +22,8 @@ from stenograph.core import JSON, Message, ToolCall, Value
 from stenograph.errors import ConfigError, TemplateRefused
 from stenograph.render.bounds import BoundedEnvironment
 
+HEAD_ROLES = ("system", "developer")
+
 
 class _Generation(jinja2.ext.Extension):
     """`{% generation %}…{% endgeneration %}` marks what a model wrote; here it only has to be let through."""
@@ -115,11 +117,33 @@ class Style(Value):
     """By what name it asks for reasoning."""
     text_arguments: bool = False
     """It wants arguments as JSON text: an object it would print as Python does."""
+    developer: str = "developer"
+    """As whom it is shown the developer: `system` where it has no word for one, or refuses him."""
+    reply_names: bool = True
+    """It minds the name that a caller gives to who replies, as frameworks of several agents do."""
+    one_head: bool = False
+    """Of instructions of the system's and the developer's at the beginning it would drop some, or refuse them."""
+
+
+def all_seen(messages: Sequence[Message], style: Style) -> list[dict[str, JSON]]:
+    """OpenAI's newer name of who instructs is `developer`, and few templates know it: what he says is not lost."""
+    seen = [as_template_sees(message, style) for message in messages]
+    head = head_length(messages)
+    if not style.one_head or all(message.role != "developer" for message in messages[:head]):
+        return seen
+    content = "\n\n".join(message.content or "" for message in messages[:head])
+    return [{**seen[0], "content": content}, *seen[head:]]
+
+
+def head_length(messages: Sequence[Message]) -> int:
+    """How many messages stand before the conversation proper: instructions, which templates look into."""
+    return next((place for place, one in enumerate(messages) if one.role not in HEAD_ROLES), len(messages))
 
 
 def as_template_sees(message: Message, style: Style) -> dict[str, JSON]:
     """The mapping that templates expect. Absent is absent: many ask `is defined`."""
-    seen: dict[str, JSON] = {"role": message.role, "content": message.content or ""}
+    role = style.developer if message.role == "developer" else message.role
+    seen: dict[str, JSON] = {"role": role, "content": message.content or ""}
     if message.reasoning is not None:
         seen[style.reasoning_key] = message.reasoning
     if message.tool_calls:

@@ -48,15 +48,15 @@ class Flight:
         if not self.listeners and not self.over:
             self._leaving = asyncio.get_running_loop().call_later(self._grace, self.abort)
 
-    async def events(self, patience: float | None = None) -> AsyncIterator[Event | None]:
-        """All of them from the beginning, as they come; raises what the call failed of. None: so many seconds of
-        `patience` went by without one."""
+    async def events(self, patience: Callable[[], float | None] = lambda: None) -> AsyncIterator[Event | None]:
+        """All of them from the beginning, as they come; raises what the call failed of. None: as many seconds as
+        `patience` then had went by without one."""
         place = 0
         while place < len(self._events) or not self.over:
             if place < len(self._events):
                 yield self._events[place]
                 place += 1
-            elif not await self._heard(patience):
+            elif not await self._heard(patience()):
                 yield None
         if self._error is not None:
             raise self._error
