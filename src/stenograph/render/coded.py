@@ -54,3 +54,11 @@ class Coding:
 def ends_tag(char: str) -> bool:
     """Of coded text: a bracket, or a control token."""
     return char == ">" or char >= FIRST_CODED
+
+
+def last_mark(text: str) -> str:
+    """With which coded text ends: a control token, or a tag in letters; '' where that is neither."""
+    text = text.rstrip()
+    if text[-1:] >= FIRST_CODED:
+        return text[-1]
+    return text[text.rfind("<") :] if text.endswith(">") and "<" in text else ""

@@ -33,7 +33,7 @@ def params_form(learner: Learner, one: str, two: str | None) -> CallForm | None:
     form = CallForm(
         kind="params",
         opening=one[:name_at],
-        between=before_first.removesuffix(before),
+        between=before_first.removesuffix(before).replace(NAMES[0], ANYTHING),
         param=(before, separator, behind),
         joint=joint,
         again="",
@@ -50,7 +50,7 @@ def _with_second(form: CallForm, two: str | None) -> CallForm:
     first_end = two.find(form.after_mark, two.find(KEYS[1])) + len(form.after_mark)
     second = two.find(NAMES[1])
     behind_name = two[second + len(NAMES[1]) : two.find(KEYS[0], second)].removesuffix(form.param[0])
-    between = _differing([form.between, behind_name])
+    between = _differing([form.between, behind_name.replace(NAMES[1], ANYTHING)])
     return msgspec.structs.replace(form, again=two[first_end:second], between=between)
 
 

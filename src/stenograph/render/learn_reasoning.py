@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import msgspec
 
 from stenograph.core import Message
-from stenograph.render.coded import Coding
+from stenograph.render.coded import Coding, last_mark
 from stenograph.render.grammar import CallForm
 from stenograph.render.learner import THINK_WORDS, Learner
 from stenograph.render.marks import common_start
@@ -16,13 +18,17 @@ REASONING_KEYS = ("reasoning_content", "thinking", "reasoning")
 
 
 def with_reasoning_key(learner: Learner) -> Style:
-    """By which name the template asks for reasoning: the one under which it writes some."""
-    for key in REASONING_KEYS:
-        style = msgspec.structs.replace(learner.style, reasoning_key=key)
+    """By which name the template asks for reasoning, or that it wants it among the content: where it writes some."""
+    styles = [msgspec.structs.replace(learner.style, reasoning_key=key) for key in REASONING_KEYS]
+    for style in (*styles, msgspec.structs.replace(learner.style, thinking_part=True)):
         renders = (learner.restyled(style).region(message, tail, tools=tools) for tools, message, tail in THINKING)
-        if any(text is not None and THINKS in text for text in renders):
+        if any(text is not None and THINKS in text and not PRINTED.search(text) for text in renders):
             return style
     return learner.style
+
+
+PRINTED = re.compile(f"""["'] ?: ?["']{THINKS}""")
+"""A template that knows nothing of parts prints what it was given, as Python or JSON has it."""
 
 
 THINKING: tuple[tuple[bool, Message, tuple[Message, ...]], ...] = (
@@ -53,7 +59,7 @@ def think_markers(learner: Learner, call: CallForm | None, words: tuple[str, str
         # what opens content anyway is no part of it; unless it is all there is, which a reply without reasoning closes
         closing = closing.removesuffix(opening_of_content(learner).strip()).strip() or closing
     opening = max(openings, key=len)
-    return (opening or (words[0] if words else _opened_by_prompt(learner)), closing)
+    return (opening or (words[0] if words else _opened_by_prompt(learner, closing)), closing)
 
 
 def _until_call(text: str, call: CallForm) -> str:
@@ -63,10 +69,15 @@ def _until_call(text: str, call: CallForm) -> str:
     return before if before.strip() or not opening else text[:named]
 
 
-def _opened_by_prompt(learner: Learner) -> str:
-    """Reasoning that stands right behind the header of a turn is opened by the whole of it."""
-    asked, prompt = learner.render([ASKED], generate=False), learner.render([ASKED])
-    return prompt[len(common_start([asked, prompt])) :].strip() if asked is not None and prompt is not None else ""
+def _opened_by_prompt(learner: Learner, closing: str) -> str:
+    """Reasoning that stands right behind a prompt's header is opened by what this has beyond a plain reply's; by the
+    last mark, where the prompt closes it again; or by the whole of it."""
+    whole = learner.header()
+    beyond = whole[len(common_start([whole, learner.turn(reply(says=True), (ASKED,)) or ""])) :].strip()
+    header = whole.strip()
+    if beyond and beyond != header:
+        return beyond
+    return last_mark(header.removesuffix(closing)) if header.endswith(closing) else header
 
 
 def think_by_words(template: Template, coding: Coding) -> tuple[str, str] | None:

@@ -115,12 +115,16 @@ class Style(Value):
     """By what name it asks for reasoning."""
     text_arguments: bool = False
     """It wants arguments as JSON text: an object it would print as Python does."""
+    null_content: bool = False
+    """It writes calls only of a reply whose content is null (DeepSeek's R1)."""
+    thinking_part: bool = False
+    """It looks for reasoning in the content, as a part of its own (Mistral's)."""
 
 
 def as_template_sees(message: Message, style: Style) -> dict[str, JSON]:
     """The mapping that templates expect. Absent is absent: many ask `is defined`."""
-    seen: dict[str, JSON] = {"role": message.role, "content": message.content or ""}
-    if message.reasoning is not None:
+    seen: dict[str, JSON] = {"role": message.role, "content": _content_seen(message, style)}
+    if message.reasoning is not None and not style.thinking_part:
         seen[style.reasoning_key] = message.reasoning
     if message.tool_calls:
         seen["tool_calls"] = [_call_seen(call, style) for call in message.tool_calls]
@@ -129,6 +133,16 @@ def as_template_sees(message: Message, style: Style) -> dict[str, JSON]:
     if message.name is not None:
         seen["name"] = message.name
     return seen
+
+
+def _content_seen(message: Message, style: Style) -> JSON:
+    said = message.content or ""
+    if style.null_content and message.tool_calls and not said:
+        return None
+    if style.thinking_part and message.reasoning:
+        thought: JSON = {"type": "thinking", "thinking": message.reasoning}
+        return [thought, {"type": "text", "text": said}] if said else [thought]
+    return said
 
 
 def _call_seen(call: ToolCall, style: Style) -> dict[str, JSON]:

@@ -1,0 +1,127 @@
+"""Replies of models whose templates nobody has seen, as such models write them: what they say, and one sample of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from stenograph.core import Conversation, Message
+from stenograph.render.tokenizer import Tokenizer
+from tests.render import odd_readings
+from tests.render.rollouts import TOOL, Rollout, renderer_with
+from tests.render.test_habits import REWROTE, echo, result, user
+from tests.render.test_odd_templates import EOS, tokenizer
+
+__all__ = ["tokenizer"]
+CALL = '{"name": "look", "arguments": {"q": "cats"}}'
+
+
+def _rollout(tokenizer: Tokenizer, template: str) -> Rollout:
+    return Rollout(renderer_with(tokenizer, template, EOS), seed=21)
+
+
+def _stops(rollout: Rollout) -> set[str]:
+    return {rollout.renderer.tokenizer.text_of(id) for id in rollout.renderer.stop_ids}
+
+
+def _loops(rollout: Rollout, call: str, *, close: str = EOS) -> None:
+    """Two calls at once, their results, and an answer."""
+    messages = [user("Find")]
+    for _ in range(2):
+        reply = rollout.ask(messages, [TOOL], raw=call + call + close)
+        assert [(made.name, made.arguments) for made in reply.tool_calls] == [("look", {"q": "cats"})] * 2
+        assert not (reply.content or "").strip()
+        messages += [echo(reply), result(reply, 0), result(reply, 1)]
+    assert rollout.ask(messages, [TOOL], raw=f"Found.{EOS}").content == "Found."
+    assert not any(rollout.forks)
+
+
+def test_calls_of_replies_whose_content_is_null(tokenizer: Tokenizer) -> None:
+    _loops(_rollout(tokenizer, odd_readings.NULL_CONTENT), f"<call>{CALL}</call>")
+
+
+def test_reasoning_that_is_a_part_of_the_content(tokenizer: Tokenizer) -> None:
+    rollout, messages = _rollout(tokenizer, odd_readings.THINKING_PART), [user("Find")]
+    reply = rollout.ask(messages, [TOOL], raw=f"<jupyter_start>Hm<jupyter_text><call>{CALL}</call>{EOS}")
+    assert (reply.reasoning, len(reply.tool_calls)) == ("Hm", 1)
+    messages += [Message("assistant", None, None, reply.tool_calls), result(reply)]
+    for number in range(3):
+        reply = rollout.ask(messages, [TOOL], raw=f"<jupyter_start>Thought {number}<jupyter_text>Answer.{EOS}")
+        assert (reply.reasoning, reply.content) == (f"Thought {number}", "Answer.")
+        messages += [Message("assistant", "Answer."), user("Next")]
+    assert not any(rollout.forks)
+
+
+def test_a_template_that_prints_parts_takes_none(tokenizer: Tokenizer) -> None:
+    rollout = _rollout(tokenizer, odd_readings.ALWAYS_OPEN)
+    assert not rollout.family.grammar.style.thinking_part
+    assert rollout.family.grammar.think is None
+
+
+@pytest.mark.parametrize("minds", [False, True])
+def test_an_empty_block_of_reasoning_in_the_prompt_opens_none(tokenizer: Tokenizer, minds: bool) -> None:
+    rollout = _rollout(tokenizer, odd_readings.SHUT_MIND)
+    raw = f"<jupyter_start>thought\nHm\n<jupyter_text>Answer.{EOS}" if minds else f"Answer.{EOS}"
+    reply = rollout.ask([user("Hello")], arguments={"minds": minds}, raw=raw)
+    assert (reply.reasoning, reply.content) == ("Hm" if minds else None, "Answer.")
+
+
+@pytest.mark.parametrize("minds", [False, True])
+def test_an_empty_block_of_reasoning_that_history_has_too(tokenizer: Tokenizer, minds: bool) -> None:
+    rollout, messages = _rollout(tokenizer, odd_readings.EMPTY_MIND), [user("Hello")]
+    for _ in range(3):
+        raw = f"Hm</mind:a>Answer.{EOS}" if minds else f"Answer.{EOS}"
+        reply = rollout.ask(messages, arguments={"minds": minds}, raw=raw)
+        assert (reply.reasoning, reply.content) == ("Hm" if minds else None, "Answer.")
+        messages += [Message("assistant", "Answer."), user("Next")]
+    assert not any(rollout.forks)
+
+
+def test_reasoning_that_the_prompt_begins_in_words(tokenizer: Tokenizer) -> None:
+    rollout, messages = _rollout(tokenizer, odd_readings.BEGUN_MIND), [user("Hello")]
+    assert rollout.family.grammar.think == ("My steps:", "[SO]")
+    for _ in range(2):
+        reply = rollout.ask(messages, raw=f"Hm\n[SO]\nAnswer.{EOS}")
+        assert (reply.reasoning, reply.content) == ("Hm", "Answer.")
+        messages += [Message("assistant", "Answer."), user("Next")]
+    assert rollout.forks == ["", REWROTE]
+
+
+def test_a_question_that_is_written_otherwise_once_it_is_answered(tokenizer: Tokenizer) -> None:
+    rollout = _rollout(tokenizer, odd_readings.MOVED_TOOLS)
+    reply = rollout.ask([user("Find")], [TOOL], raw=f"<call>{CALL}</call>{EOS}")
+    assert [(made.name, made.arguments) for made in reply.tool_calls] == [("look", {"q": "cats"})]
+    assert _stops(rollout) == {EOS}
+
+
+def test_of_two_closes_the_last_ends_the_turn(tokenizer: Tokenizer) -> None:
+    rollout, messages = _rollout(tokenizer, odd_readings.TWO_CLOSES), [user("Hello")]
+    assert _stops(rollout) == {EOS}
+    for _ in range(3):
+        reply = rollout.ask(messages, raw=f"<jupyter_start>Answer.<jupyter_text>{EOS}")
+        assert reply.content == "Answer."
+        messages += [echo(reply), user("Next")]
+    assert not any(rollout.forks)
+
+
+def test_what_closes_a_call_does_not_stop_the_model_before_the_next_one(tokenizer: Tokenizer) -> None:
+    rollout = _rollout(tokenizer, odd_readings.RESULT_INSIDE)
+    assert _stops(rollout) == {EOS, "<issue_start>"}
+    _loops(rollout, f"<jupyter_start>{CALL}<jupyter_text>", close="")
+
+
+def test_the_next_turn_that_is_always_opened_is_not_what_closes_calls(tokenizer: Tokenizer) -> None:
+    rollout = _rollout(tokenizer, odd_readings.ALWAYS_OPEN)
+    assert _stops(rollout) == {EOS}
+    _loops(rollout, f"<call>{CALL}</call>")
+
+
+def test_a_tool_that_is_named_twice(tokenizer: Tokenizer) -> None:
+    call = '<to look><invoke name="look"><with name="q">cats</with></invoke>'
+    _loops(_rollout(tokenizer, odd_readings.NAME_TWICE), call)
+
+
+def test_a_tool_has_to_be_there_to_be_called(tokenizer: Tokenizer) -> None:
+    renderer = renderer_with(tokenizer, odd_readings.NULL_CONTENT, EOS)
+    reader = renderer.reader(Conversation((user("Find"),)), thinking=False, stop=(), new_call_id=lambda: "")
+    reader.feed_text(f"<call>{CALL}</call>")
+    assert not reader.reply.tool_calls
