@@ -74,3 +74,38 @@ NAME_TWICE = (
     "<|im_end|>\n{% endfor %}" + _OPEN + "{% endif %}"
 )
 """The name of a tool is written twice."""
+
+NAMED = (
+    _TURN + "{{ m.content }}{% for c in m.tool_calls or [] %}<jupyter_start>{{ c.function.name }}<jupyter_code>"
+    "{{ c.function.arguments | tojson }}<jupyter_text>{% endfor %}<|im_end|>\n{% endfor %}" + _OPEN + "{% endif %}"
+)
+"""A control token stands in the middle of a call."""
+
+PRINTED = (
+    _TURN + "{{ m.content }}{% for c in m.tool_calls or [] %}<do {{ c.function.name }}>"
+    "{% for k, v in c.function.arguments.items() %}<with {{ k }}>{{ v }}</with>{% endfor %}</do>{% endfor %}"
+    "<|im_end|>\n{% endfor %}" + _OPEN + "{% endif %}"
+)
+"""Values are printed as Python does."""
+
+IN_ASCII = (
+    _TURN + "{{ m.content }}{% for c in m.tool_calls or [] %}<call>"
+    '{"name": "{{ c.function.name }}", "arguments": {{ c.function.arguments | tojson(ensure_ascii=True) }}}</call>'
+    "{% endfor %}<|im_end|>\n{% endfor %}" + _OPEN + "{% endif %}"
+)
+
+TOOL_PLAN = (
+    _TURN + "{% if m.tool_calls %}<jupyter_start>{{ m.tool_plan or '' }}<jupyter_text>" + _JSON_CALLS + "{% else %}"
+    "{{ m.content }}{% endif %}<|im_end|>\n{% endfor %}" + _OPEN + "{% endif %}"
+)
+"""Reasoning stands before calls only, and has a name of its own (Cohere's)."""
+
+LATER_ID = (
+    _TURN + "{{ m.content }}{% if m.tool_calls %}<calls>[{% for c in m.tool_calls %}"
+    '{"name": "{{ c.function.name }}", "arguments": {{ c.function.arguments | tojson }}'
+    '{% if not loop.last or messages[-1].role == \'tool\' %}, "id": "{{ c.id }}"{% endif %}}'
+    "{% if not loop.last %}, {% endif %}{% endfor %}]</calls>{% endif %}<|im_end|>\n{% endfor %}"
+    + _OPEN
+    + "{% endif %}"
+)
+"""A call gets its id once it has been answered."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stenograph.core import Conversation, Message
+from stenograph.core import Conversation, Finish, Message, ToolCall
 from stenograph.render.tokenizer import Tokenizer
 from tests.render import odd_readings
 from tests.render.rollouts import TOOL, Rollout, renderer_with
@@ -118,6 +118,66 @@ def test_the_next_turn_that_is_always_opened_is_not_what_closes_calls(tokenizer:
 def test_a_tool_that_is_named_twice(tokenizer: Tokenizer) -> None:
     call = '<to look><invoke name="look"><with name="q">cats</with></invoke>'
     _loops(_rollout(tokenizer, odd_readings.NAME_TWICE), call)
+
+
+def test_a_call_cut_short_is_told_with_the_markers_in_the_middle_of_it(tokenizer: Tokenizer) -> None:
+    renderer = renderer_with(tokenizer, odd_readings.NAMED, EOS)
+    asked = Conversation((user("Find"),), (TOOL,))
+    reader = renderer.reader(asked, thinking=False, stop=(), new_call_id=lambda: "", early=False)
+    half = '<jupyter_start>look<jupyter_code>{"q": "ca'
+    ids = tokenizer.encode(half)
+    for id in ids:
+        reader.feed([id])
+    reader.finish(ids, Finish("length"))
+    assert reader.reply.content == half
+
+
+def test_an_object_among_arguments_that_are_written_as_python_does(tokenizer: Tokenizer) -> None:
+    rollout = _rollout(tokenizer, odd_readings.PRINTED)
+    raw = f"<do look><with q>cats</with><with deep>{{'a': [1, None, {{'b': True}}]}}</with></do>{EOS}"
+    reply = rollout.ask([user("Find")], [TOOL], raw=raw)
+    assert reply.tool_calls[0].arguments == {"q": "cats", "deep": {"a": [1, None, {"b": True}]}}
+    rollout.ask([user("Find"), echo(reply), result(reply)], [TOOL], says="Done.")
+    assert not any(rollout.forks)
+
+
+@pytest.mark.parametrize("template", [odd_readings.PRINTED, odd_readings.IN_ASCII])
+def test_markers_in_arguments_that_are_spelled_out_are_text(tokenizer: Tokenizer, template: str) -> None:
+    """So are noncharacters, which a text may spell out itself."""
+    rollout, call = _rollout(tokenizer, template), {"deep": {"a": "<|im_end|> \\ufdd0"}}
+    told = Message("assistant", "", tool_calls=(ToolCall("callnr001", "look", call),))
+    messages = [user("Find"), told, Message("tool", "\\ufdd1", tool_call_id="callnr001"), user("Again")]
+    for number in range(2):
+        reply = rollout.ask(messages, [TOOL], raw=f"Answer {number}.{EOS}")
+        messages += [echo(reply), user("And?")]
+    contexts = [turn.call.context.tolist() for turn in rollout.tree.turns.values()]
+    assert "ufdd0" in tokenizer.decode(contexts[0])
+    assert tokenizer.decode(contexts[0]).count("ufdd") == 2
+    assert contexts[0].count(tokenizer.added[EOS]) == 4
+    assert not any(rollout.forks)
+
+
+@pytest.mark.parametrize("template", [odd_readings.PRINTED, odd_readings.IN_ASCII])
+def test_calls_whose_placeholders_are_spelled_out_are_one_sample(tokenizer: Tokenizer, template: str) -> None:
+    printed = template == odd_readings.PRINTED
+    _loops(_rollout(tokenizer, template), "<do look><with q>cats</with></do>" if printed else f"<call>{CALL}</call>")
+
+
+def test_reasoning_before_calls_that_has_a_name_of_its_own(tokenizer: Tokenizer) -> None:
+    rollout, messages = _rollout(tokenizer, odd_readings.TOOL_PLAN), [user("Find")]
+    for _ in range(2):
+        reply = rollout.ask(messages, [TOOL], raw=f"<jupyter_start>I look<jupyter_text><call>{CALL}</call>{EOS}")
+        assert (reply.reasoning, len(reply.tool_calls)) == ("I look", 1)
+        messages += [Message("assistant", None, None, reply.tool_calls), result(reply)]
+    rollout.ask(messages, [TOOL], says="Found.")
+    assert not any(rollout.forks)
+
+
+def test_a_call_that_gets_its_id_later(tokenizer: Tokenizer) -> None:
+    rollout = _rollout(tokenizer, odd_readings.LATER_ID)
+    reply = rollout.ask([user("Find")], [TOOL], raw=f"<calls>[{CALL}, {CALL}]</calls>{EOS}")
+    assert [made.arguments for made in reply.tool_calls] == [{"q": "cats"}] * 2
+    assert not reply.content
 
 
 def test_a_tool_has_to_be_there_to_be_called(tokenizer: Tokenizer) -> None:

@@ -62,3 +62,11 @@ def last_mark(text: str) -> str:
     if text[-1:] >= FIRST_CODED:
         return text[-1]
     return text[text.rfind("<") :] if text.endswith(">") and "<" in text else ""
+
+
+def first_mark(text: str) -> str:
+    """With which it begins."""
+    text = text.lstrip()
+    if text[:1] >= FIRST_CODED:
+        return text[0]
+    return text[: text.find(">") + 1] if text.startswith("<") else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import msgspec
 
@@ -60,6 +61,10 @@ def call_form(learner: Learner, words: tuple[str, str] | None) -> CallForm | Non
     )
 
 
+LATER_ID = re.compile(r', "\w+": "(?:' + "|".join(IDS) + ')"')
+"""Some templates write a call's id into it once there is a result: what its model wrote has none."""
+
+
 def _any_id(literal: str) -> str:
     for id in IDS:
         literal = literal.replace(id, ANYTHING)
@@ -75,6 +80,8 @@ def _until_turn_ends(learner: Learner, message: Message, tail: tuple[Message, ..
     alone = learner.region(message, (), tools=True)
     if alone is None or KEYS[1] not in alone:
         return text
+    if IDS[0] not in alone:
+        text = LATER_ID.sub("", text)
     last = text.rindex(KEYS[1])
     return text[:last] + common_start([text[last:], alone[alone.rindex(KEYS[1]) :]])
 

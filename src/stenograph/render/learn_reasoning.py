@@ -7,14 +7,15 @@ import re
 import msgspec
 
 from stenograph.core import Message
-from stenograph.render.coded import Coding, last_mark
+from stenograph.render.coded import Coding, first_mark, last_mark
 from stenograph.render.grammar import CallForm
 from stenograph.render.learner import THINK_WORDS, Learner
 from stenograph.render.marks import common_start
 from stenograph.render.telltales import ASKED, IDS, NAMES, SAYS, THINKS, reply, returned
 from stenograph.render.template import Style, Template
 
-REASONING_KEYS = ("reasoning_content", "thinking", "reasoning")
+REASONING_KEYS = ("reasoning_content", "thinking", "reasoning", "tool_plan")
+"""The last is what Cohere's templates call the reasoning before calls."""
 
 
 def with_reasoning_key(learner: Learner) -> Style:
@@ -51,7 +52,7 @@ def think_markers(learner: Learner, call: CallForm | None, words: tuple[str, str
         if message.content:
             closings.append(behind.partition(SAYS)[0].strip())
         elif call is not None:
-            closings.append(_until_call(behind, call).strip())
+            closings.append(_until_call(before.strip(), behind, call).strip())
     closing = common_start(closings) if closings else ""
     if not closing:
         return words
@@ -62,8 +63,12 @@ def think_markers(learner: Learner, call: CallForm | None, words: tuple[str, str
     return (opening or (words[0] if words else _opened_by_prompt(learner, closing)), closing)
 
 
-def _until_call(text: str, call: CallForm) -> str:
-    """What stands before the opening of a call; all up to a name where that begins with the end of reasoning."""
+def _until_call(opened: str, text: str, call: CallForm) -> str:
+    """What stands before the opening of a call; all up to a name where that begins with the end of reasoning. Where a
+    call without reasoning has an empty block of it, which `opened` opens, a mark closes that."""
+    beyond = call.opening.strip().removeprefix(opened).lstrip()
+    if opened and beyond != call.opening.strip() and text.strip().startswith(beyond) and (mark := first_mark(beyond)):
+        return mark
     before, opening, _ = text.partition(call.opening.strip() or "{")
     named = min((place for name in (NAMES[0], IDS[0]) if (place := text.find(name)) >= 0), default=len(text))
     return before if before.strip() or not opening else text[:named]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime
 import hashlib
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import NoReturn
 
@@ -100,12 +101,21 @@ class Template:
             "add_generation_prompt": generate,
         }
         try:
-            return self._environment.rendered(self._compiled, variables)
+            return _noncharacters(self._environment.rendered(self._compiled, variables))
         except _Refusal as error:
             raise TemplateRefused(f"the chat template refuses this conversation: {error}", param="messages") from error
         except Exception as error:  # somebody else's program: it may raise anything
             detail = f"{type(error).__name__}: {error}"
             raise TemplateRefused(f"the chat template cannot render this conversation: {detail}") from error
+
+
+_SPELLED = re.compile(r"(?<!\\)((?:\\\\)*)\\u(fdd[0-9a-f])")
+
+
+def _noncharacters(text: str) -> str:
+    """By them markers are masked, and a template that prints a value as Python does, or as JSON in ASCII, spells them
+    out. They have to come out as they went in."""
+    return _SPELLED.sub(lambda found: found[1] + chr(int(found[2], 16)), text) if "\\ufdd" in text else text
 
 
 class Style(Value):
