@@ -109,3 +109,41 @@ LATER_ID = (
     + "{% endif %}"
 )
 """A call gets its id once it has been answered."""
+
+
+def like_python(value: str, joint: str = ", ") -> str:
+    """Calls as Python has them, in one list, with values that are written carelessly."""
+    return (
+        _TURN + "{{ m.content }}{% if m.tool_calls %}[{% for c in m.tool_calls %}{{ c.function.name }}("
+        "{% for k, v in c.function.arguments.items() %}{{ k }}="
+        + value
+        + "{% if not loop.last %}"
+        + joint
+        + "{% endif %}"
+        "{% endfor %}){% if not loop.last %}, {% endif %}{% endfor %}]{% endif %}<|im_end|>\n{% endfor %}"
+        + _OPEN
+        + "{% endif %}"
+    )
+
+
+UNESCAPED = like_python("{% if v is string %}'{{ v }}'{% else %}{{ v }}{% endif %}")
+QUOTED_ALL = like_python('"{{ v }}"')
+UNQUOTED = like_python("{{ v }}")
+NO_COMMA = like_python("{{ v | tojson }}", joint="")
+
+ADDRESSED = (
+    "{% for m in messages %}<|im_start|>{{ m.role }}{% if m.role == 'assistant' %}"
+    "{% if m.reasoning_content %} to=self<jupyter_code>{{ m.reasoning_content }}<jupyter_text><|im_start|>assistant"
+    "{% endif %}{% for c in m.tool_calls or [] %} to={{ c.function.name }}<jupyter_code>"
+    "{{ c.function.arguments | tojson }}{% else %} to=user<jupyter_code>{{ m.content }}{% endfor %}"
+    "{% else %}<jupyter_code>{{ m.content }}{% endif %}<|im_end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant{% endif %}"
+)
+"""What opens a call begins like what opens an answer, and reasoning."""
+
+SPACED_COLON = (
+    "{% for m in messages %}{% if m.role == 'assistant' %}BOT:{{ '\\n' if m.tool_calls else ' ' }}"
+    "{{ m.content }}" + _JSON_CALLS + "<|im_end|>\n{% else %}HUMAN: {{ m.content }}\n{% endif %}{% endfor %}"
+    "{% if add_generation_prompt %}BOT: \n{% endif %}"
+)
+"""The white space in which a prompt ends becomes another."""

@@ -180,6 +180,53 @@ def test_a_call_that_gets_its_id_later(tokenizer: Tokenizer) -> None:
     assert not reply.content
 
 
+APOSTROPHES = {
+    odd_readings.UNESCAPED: "[look(q='it's a \"cat\"', n=3), look(q='')]",
+    odd_readings.QUOTED_ALL: '[look(q="it\'s a "cat"", n="3"), look(q="")]',
+}
+
+
+@pytest.mark.parametrize("template", APOSTROPHES)
+def test_quotes_inside_of_quotes_that_nobody_escapes(tokenizer: Tokenizer, template: str) -> None:
+    rollout = _rollout(tokenizer, template)
+    reply = rollout.ask([user("Find")], [TOOL], raw=APOSTROPHES[template] + EOS)
+    assert [made.arguments for made in reply.tool_calls] == [{"q": 'it\'s a "cat"', "n": 3}, {"q": ""}]
+    rollout.ask([user("Find"), echo(reply), result(reply, 0), result(reply, 1)], [TOOL], says="Done.")
+    assert not any(rollout.forks)
+
+
+def test_values_that_nothing_ends(tokenizer: Tokenizer) -> None:
+    """A model may put them in quotes all the same; its template does not."""
+    rollout, messages = _rollout(tokenizer, odd_readings.UNQUOTED), [user("Find")]
+    for call in ("[look(q=cats, n=3), look(q=big dogs)]", '[look(q="cats", n=3), look(q="big dogs")]'):
+        reply = rollout.ask(messages, [TOOL], raw=call + EOS)
+        assert [made.arguments for made in reply.tool_calls] == [{"q": "cats", "n": 3}, {"q": "big dogs"}]
+        messages += [echo(reply), result(reply, 0), result(reply, 1)]
+    rollout.ask(messages, [TOOL], says="Done.")
+    assert not any(rollout.forks)
+
+
+def test_a_template_that_forgets_the_comma(tokenizer: Tokenizer) -> None:
+    rollout = _rollout(tokenizer, odd_readings.NO_COMMA)
+    reply = rollout.ask([user("Find")], [TOOL], raw=f'[look(q="cats", n=3)]{EOS}')
+    assert [made.arguments for made in reply.tool_calls] == [{"q": "cats", "n": 3}]
+
+
+def test_an_opening_that_another_one_begins_with(tokenizer: Tokenizer) -> None:
+    rollout, messages = _rollout(tokenizer, odd_readings.ADDRESSED), [user("Find")]
+    reply = rollout.ask(messages, [TOOL], raw=f' to=look<jupyter_code>{{"q": "cats"}}{EOS}')
+    assert [made.arguments for made in reply.tool_calls] == [{"q": "cats"}]
+    messages += [echo(reply), result(reply)]
+    thought = " to=self<jupyter_code>Hm<jupyter_text><|im_start|>assistant"
+    reply = rollout.ask(messages, [TOOL], raw=f"{thought} to=user<jupyter_code>Found.{EOS}")
+    assert (reply.reasoning, reply.content) == ("Hm", "Found.")
+    assert not any(rollout.forks)
+
+
+def test_white_space_behind_a_header_that_becomes_another(tokenizer: Tokenizer) -> None:
+    _loops(_rollout(tokenizer, odd_readings.SPACED_COLON), f"<call>{CALL}</call>")
+
+
 def test_a_tool_has_to_be_there_to_be_called(tokenizer: Tokenizer) -> None:
     renderer = renderer_with(tokenizer, odd_readings.NULL_CONTENT, EOS)
     reader = renderer.reader(Conversation((user("Find"),)), thinking=False, stop=(), new_call_id=lambda: "")

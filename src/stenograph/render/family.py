@@ -10,7 +10,7 @@ from stenograph.core import JSON, Conversation, Message, Value
 from stenograph.render.calls import Schemas
 from stenograph.render.closes import Closes, closes
 from stenograph.render.coded import Coding
-from stenograph.render.grammar import Parsers, chosen
+from stenograph.render.grammar import CallForm, Parsers, chosen
 from stenograph.render.learn import learn
 from stenograph.render.literal import Literals
 from stenograph.render.reply import ReplyReader
@@ -43,7 +43,7 @@ class Family:
         self.masker = Masker(vocabulary.literals, self._own_markers())
         spell = vocabulary.coding.spell
         call = self.grammar.call
-        self.call_marks = CallMarks(spell(call.after_mark), spell(call.closing)) if call else CallMarks()
+        self.call_marks = _call_marks(call, spell) if call else CallMarks()
         self._opens_thinking = spell(self.grammar.think[0]) if self.grammar.think else ""
 
     @functools.cached_property
@@ -120,6 +120,11 @@ class Writer:
         reader = self.family.reader(self._conversation, thinking=thinking, stop=(), new_call_id=lambda: "")
         reader.feed_text(region)
         return reader.written or reader.reply
+
+
+def _call_marks(call: CallForm, spell: Callable[[str], str]) -> CallMarks:
+    open_ended = call.kind == "params" and not call.quote and not call.param[2].strip()
+    return CallMarks(spell(call.after_mark), spell(call.closing), spell(call.closing) if open_ended else "")
 
 
 def _schemas(conversation: Conversation) -> Schemas:

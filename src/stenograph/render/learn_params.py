@@ -40,7 +40,13 @@ def params_form(learner: Learner, one: str, two: str | None) -> CallForm | None:
         closing=behind_last[len(after_mark) :],
         after_mark=after_mark,
     )
-    return _with_second(_with_bare(learner, form), two)
+    return _with_second(_apart(_with_bare(learner, form)), two)
+
+
+def _apart(form: CallForm) -> CallForm:
+    """What has nothing between two arguments at all (one template forgets its comma) is not how its model writes."""
+    kept_apart = form.joint.strip() or form.param[0].strip() or form.param[2].strip()
+    return form if kept_apart else msgspec.structs.replace(form, joint=", ")
 
 
 def _with_second(form: CallForm, two: str | None) -> CallForm:

@@ -82,7 +82,8 @@ def _opened_by_prompt(learner: Learner, closing: str) -> str:
     header = whole.strip()
     if beyond and beyond != header:
         return beyond
-    return last_mark(header.removesuffix(closing)) if header.endswith(closing) else header
+    prompt = header or (learner.render([ASKED]) or "").strip()
+    return last_mark(prompt.removesuffix(closing)) if prompt.endswith(closing) else header
 
 
 def think_by_words(template: Template, coding: Coding) -> tuple[str, str] | None:

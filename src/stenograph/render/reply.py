@@ -159,7 +159,7 @@ class ReplyReader:
         waiting = False
         for literal, mode in self._openings():
             end = meet(literal, text, body)
-            if isinstance(end, int):
+            if isinstance(end, int) and (final or not waiting):
                 self._open(literal, mode, end)
                 return True
             waiting = waiting or end is SHORT

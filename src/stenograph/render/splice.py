@@ -13,7 +13,7 @@ from stenograph.core import Ending, ForkReason, Message, Value, text_hash
 from stenograph.render.marks import meet, skip_space
 from stenograph.render.standin import Place, places, sayings
 
-TRIMMED = ("\n", "\n\n", " ")
+TRIMMED = ("\n", "\n\n", " ", " \n")
 """The white space in which generation prompts end."""
 
 
@@ -38,6 +38,8 @@ class CallMarks(Value):
     """Up to the end of what the call says."""
     closing: str = ""
     """And what closes the calls."""
+    ended: str = ""
+    """What has to stand behind a call for its last value to be known whole, where nothing else ends a value."""
 
 
 class Walk(Value):
@@ -108,7 +110,8 @@ def _differs(
     if step.ending.calls_closed:
         return ForkReason.TEMPLATE_REWROTE_HISTORY, "the template writes calls last, and this reply went on behind them"
     cut = _cut(render, start, step, found, marks)
-    if not _says_the_same(parse(render[:start], render[start:cut]), step.reply):
+    ended = marks.ended if step.said.tool_calls and not step.ending.calls_closed else ""
+    if not _says_the_same(parse(render[:start], render[start:cut] + ended), step.reply):
         return ForkReason.TEMPLATE_REWROTE_HISTORY, "the template writes something else into this reply"
     if _met(render, cut, step) is None:
         return ForkReason.TEMPLATE_REWROTE_HISTORY, "the template closes this reply otherwise than the model did"
