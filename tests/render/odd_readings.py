@@ -147,3 +147,17 @@ SPACED_COLON = (
     "{% if add_generation_prompt %}BOT: \n{% endif %}"
 )
 """The white space in which a prompt ends becomes another."""
+
+KEYS_AS_TAGS = (
+    _TURN + '{{ m.content }}{% for c in m.tool_calls or [] %}<run name="{{ c.function.name }}">\n'
+    "{% for k, v in c.function.arguments.items() %}<{{ k }}>{{ v if v is string else v | tojson }}</{{ k }}>\n"
+    "{% endfor %}</run>{% endfor %}<|im_end|>\n{% endfor %}" + _OPEN + "{% endif %}"
+)
+"""Each argument is a tag of its own."""
+
+SHUT_ALONE = (
+    _TURN
+    + "{% if m.role == 'assistant' %}{% if m.reasoning_content %}<jupyter_start>{{ m.reasoning_content }}{% endif %}"
+    "<jupyter_text>{% endif %}{{ m.content }}" + _JSON_CALLS + "<|im_end|>\n{% endfor %}" + _OPEN + "{% endif %}"
+)
+"""A reply without reasoning begins with the end of it."""

@@ -227,6 +227,28 @@ def test_white_space_behind_a_header_that_becomes_another(tokenizer: Tokenizer) 
     _loops(_rollout(tokenizer, odd_readings.SPACED_COLON), f"<call>{CALL}</call>")
 
 
+def test_arguments_that_are_tags_of_their_own(tokenizer: Tokenizer) -> None:
+    rollout = _rollout(tokenizer, odd_readings.KEYS_AS_TAGS)
+    raw = f'<run name="look">\n<q><b>cats</b></q>\n<n>3</n>\n</run><run name="look">\n<q></q>\n</run>{EOS}'
+    reply = rollout.ask([user("Find")], [TOOL], raw=raw)
+    assert [made.arguments for made in reply.tool_calls] == [{"q": "<b>cats</b>", "n": 3}, {"q": ""}]
+    messages = [user("Find"), echo(reply), result(reply, 0), result(reply, 1)]
+    reply = rollout.ask(messages, [TOOL], calls=[("look", {"q": "x", "n": 1})])
+    rollout.ask([*messages, echo(reply), result(reply)], [TOOL], says="Done.")
+    assert not any(rollout.forks)
+
+
+def test_the_end_of_reasoning_that_never_began(tokenizer: Tokenizer) -> None:
+    """It says nothing. Where the model leaves it out, its template does not."""
+    rollout, messages = _rollout(tokenizer, odd_readings.SHUT_ALONE), [user("Find")]
+    for opening in ("<jupyter_text>", "<jupyter_start>Hm<jupyter_text>", ""):
+        reply = rollout.ask(messages, [TOOL], raw=f"{opening}<call>{CALL}</call>{EOS}")
+        assert (len(reply.tool_calls), reply.content) == (1, None)
+        messages += [echo(reply), result(reply)]
+    assert rollout.ask(messages, [TOOL], raw=f"<jupyter_text>Found.{EOS}").content == "Found."
+    assert rollout.forks == ["", "", "", REWROTE]
+
+
 def test_a_tool_has_to_be_there_to_be_called(tokenizer: Tokenizer) -> None:
     renderer = renderer_with(tokenizer, odd_readings.NULL_CONTENT, EOS)
     reader = renderer.reader(Conversation((user("Find"),)), thinking=False, stop=(), new_call_id=lambda: "")

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from stenograph.core import JSON, Value
 from stenograph.render.grammar import CallForm
-from stenograph.render.marks import SHORT, begun, find, meet, skip_space
+from stenograph.render.marks import KEY, SHORT, begun, find, meet, skip_space
 from stenograph.render.values import LETTERS, is_text, loose, typed, value_end, worth
 
 
@@ -38,6 +38,7 @@ def param(
     if form.quote or not form.param[2].strip():
         return _loose_param(form, text, key, valued, schemas.get(key))
     between, behind = form.param[1:] if as_text or form.bare is None else form.bare
+    behind = behind.replace(KEY, key)
     ended = _ended(form, text, valued, behind.strip())
     if ended < 0:
         return None
@@ -87,7 +88,7 @@ def text_begun(
     key, valued, as_text = keyed
     if not as_text or (form.bare is None and not is_text(schemas.get(key))):
         return None
-    before, closing = _around(*form.param[1:])
+    before, closing = _around(form.param[1], form.param[2].replace(KEY, key))
     value = text[valued:]
     if len(value) < len(before):
         return None

@@ -29,6 +29,8 @@ class Mode(enum.Enum):
     BETWEEN_CALLS = enum.auto()
 
 
+_THINK = (Mode.REASONING, Mode.START)
+"""Behind the marks of reasoning."""
 _BEHIND = {Next.CALL: Mode.CALL, Next.BETWEEN: Mode.BETWEEN_CALLS, Next.TEXT: Mode.CONTENT}
 _BEHIND |= dict.fromkeys((Next.NO_CALL, Next.BROKEN), Mode.CONTENT)
 
@@ -173,8 +175,9 @@ class ReplyReader:
     def _openings(self) -> list[tuple[str, Mode]]:
         grammar = self._grammar
         openings = []
-        if grammar.think is not None and self._heard.reasoning is None and grammar.think[0]:
-            openings.append((grammar.think[0], Mode.REASONING))
+        if grammar.think is not None and self._heard.reasoning is None:
+            # Some families close what was never opened: so a reply without reasoning begins.
+            openings += [(word, mode) for word, mode in zip(grammar.think, _THINK, strict=True) if word]
         if grammar.content_opening:
             openings.append((grammar.content_opening, Mode.CONTENT))
         if grammar.call is not None:
