@@ -87,6 +87,7 @@ class Prompting:
             text_chars=call.text_chars,
             text_hash=call.text_hash,
             ending=replied.turn.ending,
+            shut=replied.turn.reply.reasoning is None and self.family.shuts_thinking(replied.turn.sampled),
         )
 
     @functools.cached_property
