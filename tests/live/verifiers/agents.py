@@ -17,7 +17,7 @@ from verifiers.v1.harnesses.bash.harness import BashHarnessConfig
 from verifiers.v1.harnesses.null.harness import NullHarnessConfig
 from verifiers.v1.runtimes.base import Runtime
 
-AT_ONCE = 2
+
 
 
 async def installed_already(self: Runtime, script: str, env: Any = None, *, activate: bool = True) -> list[str]:
@@ -36,9 +36,8 @@ class Outside(vf.Task[vf.TaskData]):
 
 
 def agent(root: str, tokenizer: str, harness: vf.HarnessConfig) -> vf.Agent:
-    client = vf.TrainClientConfig(
-        base_url=f"{root}/v1", renderer=Qwen3RendererConfig(), renderer_model_name=tokenizer
-    )
+    renderer = Qwen3RendererConfig(thinking_retention="all")  # else it spells the history anew where a user speaks
+    client = vf.TrainClientConfig(base_url=f"{root}/v1", renderer=renderer, renderer_model_name=tokenizer)
     sampling = {"temperature": 0.7, "max_tokens": 200}
     config = {"model": "policy", "client": client, "sampling": sampling, "harness": harness}
     return vf.Agent(vf.AgentConfig(**config, runtime=vf.SubprocessConfig()))
@@ -80,7 +79,7 @@ def kept(kind: str, trace: vf.Trace) -> dict[str, Any]:
 
 
 async def main(root: str, tokenizer: str) -> None:
-    kinds = [kind for kind in (single, multi, tool) for _ in range(AT_ONCE)]
+    kinds = (single, multi, tool)
     traces = await asyncio.gather(*(kind(root, tokenizer) for kind in kinds))
     print(json.dumps([kept(kind.__name__, trace) for kind, trace in zip(kinds, traces, strict=True)]))
 
