@@ -22,7 +22,7 @@ from tests.export.trees import call, ids, part, turn
 from tests.live.consumers.installed import run
 
 pytestmark = pytest.mark.live
-READERS = Path(__file__).parent / "readers"
+PROGRAMS = Path(__file__).parent / "programs"
 INSTALLED = {
     "openrlhf": "openrlhf",
     "atropos": "atropos",
@@ -61,14 +61,14 @@ async def test_its_consumer_reads_what_was_written(name: str) -> None:
     if name in ELSEWHERE:
         pytest.skip(f"{name} is not on PyPI (listed, reviewed)")
     wanted = BRANCHED if FORMATS[name].branches else PLAIN
-    told = await run(INSTALLED[name], READERS / f"{name}.py", said=b"".join(FORMATS[name].encode(wanted)))
+    told = await run(INSTALLED[name], PROGRAMS / f"{name}.py", said=b"".join(FORMATS[name].encode(wanted)))
     read = msgspec.json.decode(told)
     assert len(read) == len(wanted)
     rewards = rewards_in(name, wanted)
     for row, sample in zip(read, wanted, strict=True):
         expected = of_sample(sample)
         assert (row["tokens"], row["mask"]) == (expected.tokens, expected.mask)
-        assert np.array_equal(np.float32(row["logprobs"]), np.float32(expected.logprobs))
+        assert np.array_equal(np.array(row["logprobs"], np.float32), np.array(expected.logprobs, np.float32))
         assert row["reward"] == pytest.approx(rewards[sample.session_id])
         if "turn_rewards" in row:
             assert row["turn_rewards"] == list(sample.rewards.values())

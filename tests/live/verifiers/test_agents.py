@@ -1,5 +1,5 @@
-"""verifiers 0.4.0's own agents and harnesses, with its train client, against a gateway: its record, ours and the engine's
-are one. Engine, gateway, verifiers and each of its harnesses' programs are processes of their own."""
+"""verifiers 0.4.0's own agents and harnesses, with its train client, against a gateway: its record, ours and the
+engine's are one. Engine, gateway, verifiers and each program of its harnesses are processes of their own."""
 
 from __future__ import annotations
 
@@ -38,7 +38,6 @@ SCRIPT = Script(
 CALLS = {"single": 1, "multi": 3, "tool": 2}
 
 
-
 class Branch(Value):
     tokens: list[int]
     sampled: list[int]
@@ -64,7 +63,7 @@ async def test_the_three_records_are_one(tmp_path: Path) -> None:
         gateway(sampling, FAMILY, tmp_path / "store") as url,
         httpx2.AsyncClient(base_url=url) as client,
     ):
-        told = await run(VERIFIERS, Path(__file__).with_name("agents.py"), url, str(FAMILY))
+        told = await run(VERIFIERS, Path(__file__).parent / "programs" / "agents.py", url, str(FAMILY))
         traces = msgspec.json.decode(told, type=list[Kept])
         log = sampling.logged().values()
         require_odd_spelling(FAMILY, (choice.ids for call in log for choice in call.choices))
@@ -76,6 +75,8 @@ async def test_the_three_records_are_one(tmp_path: Path) -> None:
             assert len(sample["spans"]) == trace.calls
             for span in sample["spans"]:
                 start, end = span["start"], span["end"]
-                recorded.append(said(sample["tokens"][:start], sample["tokens"][start:end], sample["logprobs"][start:end]))
+                recorded.append(
+                    said(sample["tokens"][:start], sample["tokens"][start:end], sample["logprobs"][start:end])
+                )
         assert Counter(recorded) == Counter(logged(log))
         assert {trace.reward for trace in traces} == {0.25, 1.0}

@@ -1,7 +1,7 @@
-"""verifiers' classic environments, as they are, against a gateway: each turn extends the last, and is what the engine logged.
+"""verifiers' classic environments, as they are: each turn extends the last, and is what the engine logged.
 
-Engine, gateway and rollouts are a process each. What the engine samples is spelt as no tokenizer would spell it, and its
-calls print their arguments as no template would: a server that renders the history anew cannot extend them.
+Engine, gateway and rollouts are a process each. What the engine samples is spelt as no tokenizer would spell it, and
+its calls print their arguments as no template would: a server that renders the history anew cannot extend them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,9 @@ SCRIPT = Script(
         Rule(when="Thank you", say="You are welcome: take an umbrella."),
         Rule(when="And now", say="\nIt rains still. "),
         Rule(when="It rains in Oslo", say="It rains everywhere, therefore take an umbrella. "),
-        Rule(when="It rains in Paris", say=' <tool_call>\n{"name":"look",  "arguments":{"city" :"Oslo"}}\n</tool_call>'),
+        Rule(
+            when="It rains in Paris", say=' <tool_call>\n{"name":"look",  "arguments":{"city" :"Oslo"}}\n</tool_call>'
+        ),
         Rule(when='"name": "look"', say='<tool_call>\n{"name":"look","arguments":{"city":  "Paris"}}\n</tool_call>'),
         Rule(when="", say="It rains, tokenization or not.\n"),
     ),
@@ -74,7 +76,7 @@ async def played(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
         gateway(sampling, FAMILY, tmp_path / "store") as url,
         httpx2.AsyncClient(base_url=url) as client,
     ):
-        told = await run(name, Path(__file__).with_name("classic.py"), url)
+        told = await run(name, Path(__file__).parent / "programs" / "classic.py", url)
         yield Played(msgspec.json.decode(told, type=list[Kept]), list(sampling.logged().values()), client)
 
 

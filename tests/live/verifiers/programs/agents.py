@@ -18,8 +18,6 @@ from verifiers.v1.harnesses.null.harness import NullHarnessConfig
 from verifiers.v1.runtimes.base import Runtime
 
 
-
-
 async def installed_already(self: Runtime, script: str, env: Any = None, *, activate: bool = True) -> list[str]:
     """What its programs need is in this very environment; verifiers would have uv download it into one of its own."""
     await self.write("program.py", script.encode())

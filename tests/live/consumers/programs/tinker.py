@@ -1,4 +1,4 @@
-"""Tinker's datum, by the class of its users and by the one of its wire; the reward in it is the advantage, on what is trained."""
+"""Tinker's datum, by its users' class and by its wire's. The reward in it is the advantage, on whatever is trained."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TRL's own code between a `rollout_func` and its tensors. The trainer is a stand-in: what it reads of itself is told."""
+"""TRL's own code between a `rollout_func` and its tensors. The trainer is a stand-in, with what it reads of itself."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ for line in sys.stdin:
     )
     asked = ["Go."] * len(row["prompt_ids"])
     prompts, completions, mask, _, logprobs, extra, *_ = GRPOTrainer._generate(trainer, asked)
-    for prompt, completion, on, column, reward in zip(prompts, completions, mask, logprobs, extra["reward"], strict=True):
+    for prompt, completion, on, column, reward in zip(
+        prompts, completions, mask, logprobs, extra["reward"], strict=True
+    ):
         told.append(
             {
                 "tokens": prompt + completion,
