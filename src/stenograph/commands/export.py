@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -24,13 +25,14 @@ def run(options: dict[str, Any]) -> int:
     format = FORMATS[name]
     exclusion = Exclusion(options.get("exclude") or (), main_only=branches == "main")
     ratios = Ratios(name, format.ratios)
+    roles = Counter[str]()
     with SqliteReader(Path(options["store"])) as reader:
         found = _found(reader, options, exclusion)
         if not format.branches and branches is None:
             found = single(found, name)
-        write(format.encode(ratios.watched(found)), options["out"])
+        write(format.encode(ratios.watched(_counted(found, roles))), options["out"])
     struck = (f"left out by {flag}: {branches}" for flag, branches in exclusion.struck.items())
-    for line in (*struck, *ratios.said()):
+    for line in (*struck, *ratios.said(), *(_untrained(name, roles) if format.ratios else ())):
         print(f"stenograph: {line}", file=sys.stderr)
     return 0
 
@@ -41,6 +43,19 @@ def _found(reader: SqliteReader, options: dict[str, Any], exclusion: Exclusion) 
     for one in ended:
         turns = [turn for call in one.calls for turn in call.turns]
         yield from samples(one.facts, turns, options["shared"], exclusion.keep(one.facts))
+
+
+def _counted(found: Iterator[Sample], roles: Counter[str]) -> Iterator[Sample]:
+    for sample in found:
+        roles[sample.role] += 1
+        yield sample
+
+
+def _untrained(name: str, roles: Counter[str]) -> Iterator[str]:
+    """A trainer is handed rows to train on, and few have a word for one that is not."""
+    for role in roles.keys() - {"train"}:
+        flag = f"--exclude role={role}"
+        yield f"{roles[role]} of {roles.total()} samples have the role {role}; {name} would train them: {flag}"
 
 
 def write(pieces: Iterator[bytes], out: str) -> None:
