@@ -119,6 +119,15 @@ class Gateway:
         while (batch := await desk.deliveries.next(wanted.seconds, unfit)) is not None:
             yield Group(desk, batch_calls.shown(desk, batch, wanted.shared))
 
+    async def acknowledge(self, leases: Sequence[str]) -> tuple[bool, ...]:
+        """Of groups that were given earlier, also to a process that is gone; of each, what `Group.ack` says."""
+        return await self._at_desk().deliveries.acknowledge(leases)
+
+    @property
+    def open_groups(self) -> int:
+        """Complete groups that nobody has acknowledged."""
+        return self._at_desk().deliveries.open
+
     def _at_desk(self) -> Desk:
         if self._desk is None:
             raise StenographError("the gateway is not running: use `async with Gateway(…)`")
