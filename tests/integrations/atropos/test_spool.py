@@ -9,7 +9,6 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
@@ -121,10 +120,8 @@ def test_a_number_is_not_given_again_while_anything_has_it(tmp_path: Path) -> No
     spool = Spool(tmp_path)
     assert put(spool, 2) == 2
     kept = json.loads((tmp_path / "refused" / "000000000001.json").read_bytes())
-    assert kept == {
-        **{"data": {"number": 1}, "lease": None, "any_length": False},
-        **{"status": None, "reason": "too long", "at": 5.0},
-    }
+    told = {"data": {"number": 1}, "lease": None, "any_length": False}
+    assert kept == {**told, "status": None, "reason": "too long", "at": 5.0}
     spool.close()
 
 

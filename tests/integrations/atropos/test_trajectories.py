@@ -92,9 +92,9 @@ async def test_nothing_is_sent_before_the_trainer_has_started(api: FakeApi, tmp_
     api.started = False
     async with to(api, tmp_path) as sending:
         await sent(sending, 1)
-        while not api.envs and not api.heard:
-            await asyncio.sleep(0.01)
-            api.started = True
+        await api.until(lambda: api.asked_to_register == 3)
+        assert api.heard == []
+        api.started = True
         await drained(sending)
     assert arrived(api) == [1]
 
@@ -192,9 +192,16 @@ async def test_what_the_trainer_has_is_not_sent_again(api: FakeApi, tmp_path: Pa
 async def fetched(api: FakeApi, spool: Path) -> None:
     """The trainer takes what is queued into a batch, and begins the next."""
     api.queued = 0
-    while list((spool / "sent").iterdir()):
-        api.step += 1
-        await asyncio.sleep(0.02)
+    await looks(api)
+    api.step += 1
+    await api.until(lambda: not list((spool / "sent").iterdir()))
+
+
+async def looks(api: FakeApi) -> int:
+    """The sender has seen how things are: what it asks twice from now on, it began to ask after now."""
+    before = api.looks
+    await api.until(lambda: api.looks >= before + 2)
+    return api.looks
 
 
 async def test_a_connection_that_breaks_is_not_an_api_that_died(api: FakeApi, tmp_path: Path) -> None:
@@ -224,11 +231,9 @@ async def test_an_api_that_was_reset_is_a_new_one(api: FakeApi, tmp_path: Path) 
         api.step = 3
         await sent(sending, 1)
         await drained(sending)
-        while not files(tmp_path, "sent"):
-            await asyncio.sleep(0)
+        await looks(api)
         api.groups, api.envs, api.step, api.queued = [], [], 0, 0
-        while not arrived(api):
-            await asyncio.sleep(0.01)
+        await api.until(lambda: bool(api.groups))
     assert arrived(api) == [1]
 
 

@@ -1,13 +1,16 @@
-"""The trajectory API as it is on the wire, kept as simple as its promises: it can die, restart and misbehave on command."""
+"""The trajectory API as it is on the wire: it can die, come back without its memory, and misbehave on command."""
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 from aiohttp import web
+from aiohttp.typedefs import Handler
 
 
 class FakeApi:
@@ -22,11 +25,14 @@ class FakeApi:
         """What the next groups are answered; None: nothing, the connection breaks. Then it is well again."""
         self.envs: list[dict[str, Any]] = []
         self.left: list[int] = []
+        self.asked_to_register = 0
+        self.looks = 0
         self.started = True
         """The trainer has."""
         self.longest = -1
         self.step = 0
         self.queued = 0
+        self._asked = asyncio.Event()
         self._port = 0
         self._runner: web.AppRunner | None = None
 
@@ -35,7 +41,7 @@ class FakeApi:
         return f"http://127.0.0.1:{self._port}"
 
     async def start(self) -> None:
-        app = web.Application(client_max_size=1 << 30)
+        app = web.Application(client_max_size=1 << 30, middlewares=[self._noted])
         app.router.add_post("/register-env", self._register)
         app.router.add_post("/disconnect-env", self._disconnect)
         app.router.add_get("/info", self._info)
@@ -54,12 +60,27 @@ class FakeApi:
         self._runner = None
         self.groups, self.envs, self.step, self.queued = [], [], 0, 0
 
+    async def until(self, done: Callable[[], bool]) -> None:
+        """Looked at after each call."""
+        async with asyncio.timeout(20):
+            while not done():
+                self._asked.clear()
+                await self._asked.wait()
+
     async def close(self) -> None:
         if self._runner is not None:
             await self.die()
 
+    @web.middleware
+    async def _noted(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        try:
+            return await handler(request)
+        finally:
+            self._asked.set()
+
     async def _register(self, request: web.Request) -> web.Response:
         body = await request.json()
+        self.asked_to_register += 1
         if not self.started:
             return web.json_response({"status": "wait for trainer to start"})
         before = sum(env["desired_name"] == body["desired_name"] for env in self.envs)
@@ -75,6 +96,7 @@ class FakeApi:
         return web.json_response({"batch_size": 8, "max_token_len": self.longest})
 
     async def _status(self, request: web.Request) -> web.Response:
+        self.looks += 1
         return web.json_response({"current_step": self.step, "queue_size": self.queued})
 
     async def _scored(self, request: web.Request) -> web.Response:

@@ -30,6 +30,8 @@ from stenograph.integrations.atropos.sender import LOOK_SECONDS, STOP_SECONDS, S
 from stenograph.integrations.atropos.spool import REFUSED, Entry, Refused, Spool
 
 log = logging.getLogger("stenograph")
+LEASE_SECONDS = 30.0
+"""From the gateway to the disk a group takes milliseconds; one that a killed process held is free again soon."""
 Branches: TypeAlias = Literal["main"]
 
 
@@ -115,7 +117,7 @@ class Trajectories:
             await self.send(groups if several else groups[0], any_length=not abort_on_any_max_length_exceeded)
 
     async def drained(self) -> None:
-        """Until the API has what was handed in, and the gateway's complete groups; what is refused has been dealt with."""
+        """Until the API has, or has refused, what was handed in and every complete group of the gateway."""
         while self._unsent():
             moved = self._sender.moved
             with contextlib.suppress(TimeoutError):
@@ -138,7 +140,7 @@ class Trajectories:
             self._spool.release(number)
 
     async def _forward(self, gateway: Gateway) -> None:
-        async for group in gateway.groups(max_staleness=self._max_staleness):
+        async for group in gateway.groups(max_staleness=self._max_staleness, seconds=LEASE_SECONDS):
             await self._keep(self._entry(group))
 
     def _entry(self, group: Group) -> Entry:
