@@ -119,6 +119,13 @@ class ManagedServer:
         """The text of a conversation's prompt. Environments call it, for all that its name says."""
         return prompts.text(self._backend, speech.as_json({"messages": list(messages), "tools": tools}))
 
+    def _get_translator(self) -> speech.Translator | None:
+        """Likewise. None before the first call, when there is nothing to translate."""
+        if self._current is None:
+            return None
+        gateway, session = self._current
+        return speech.Translator(session.turns, gateway.renderer.tokenizer)
+
 
 @contextlib.asynccontextmanager
 async def managed_server(

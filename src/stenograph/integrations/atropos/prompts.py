@@ -11,6 +11,7 @@ import openai
 from stenograph.config import Settings
 from stenograph.core import JSON
 from stenograph.furnish import renderer_of
+from stenograph.gateway import HERE
 from stenograph.integrations.atropos.backend import Backend, with_template
 from stenograph.integrations.atropos.engine import spelled
 from stenograph.wire import chat_request
@@ -18,7 +19,7 @@ from stenograph.wire import chat_request
 
 async def ids(client: openai.AsyncOpenAI, body: dict[str, JSON]) -> list[int]:
     """As the session's next call would have them: a path on record keeps its ids."""
-    answer: Any = await client.post("/tokenize", cast_to=object, body=body)
+    answer: Any = await client.post(f"{HERE}/tokenize", cast_to=object, body=body)
     tokens: list[int] = answer["tokens"]
     return tokens
 

@@ -94,3 +94,24 @@ def _apart(message: JSON, joined: dict[str, Message]) -> JSON:
     if reply is None:
         return message
     return {**message, "content": reply.content, "reasoning_content": reply.reasoning}
+
+
+class Translator:
+    """What environments ask theirs for: a history in which each call is the text that it was sampled as."""
+
+    def __init__(self, turns: Sequence[Turn], spelling: Spelling) -> None:
+        self._turns = turns
+        self._spelling = spelling
+
+    def convert_messages_for_template(self, messages: Sequence[JSON]) -> list[JSON]:
+        sampled = {call.id: turn for turn in self._turns for call in turn.reply.tool_calls}
+        return [self._as_text(message, sampled) for message in messages]
+
+    def _as_text(self, message: JSON, sampled: dict[str, Turn]) -> JSON:
+        named = (sampled.get(call["id"]) for call in message.get("tool_calls") or ())
+        turn = next(filter(None, named), None)
+        if turn is None:
+            return message
+        ids = [id for id in turn.sampled.tolist() if id not in self._spelling.special]
+        rest = {name: value for name, value in message.items() if name != "tool_calls"}
+        return {**rest, "content": self._spelling.decode(ids)}
