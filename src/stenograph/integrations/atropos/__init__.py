@@ -7,6 +7,8 @@ Nothing of atroposlib is imported: its server objects are taken for what they ca
 
 from __future__ import annotations
 
+from stenograph.integrations.atropos.client import ManagedClient
+from stenograph.integrations.atropos.managed_server import ManagedServer, managed_server
 from stenograph.integrations.atropos.nodes import SequenceNode
 
-__all__ = ["SequenceNode"]
+__all__ = ["ManagedClient", "ManagedServer", "SequenceNode", "managed_server"]
