@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
@@ -196,13 +196,13 @@ class Session:
         await self._desk.registry.delete(self._live)
 
     @property
-    def turns(self) -> list[Turn]:
-        """In the order in which they were committed."""
-        return list(self._live.tree.turns.values())
+    def turns(self) -> Mapping[str, Turn]:
+        """By id, in the order in which they were committed."""
+        return MappingProxyType(self._live.tree.turns)
 
     def samples(self, shared: Shared = "once") -> list[Sample]:
         """As the session stands, one a branch; `sample.to_json()` is what HTTP answers."""
-        return samples(self._live.facts, self.turns, shared)
+        return samples(self._live.facts, list(self.turns.values()), shared)
 
     def sidecars(self, sample: Sample) -> dict[str, dict[str, NDArray[Any]]]:
         """What the engine told beside the tokens, by kind, joined along the path (see `stenograph.sidecar`)."""

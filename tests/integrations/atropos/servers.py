@@ -3,6 +3,7 @@ with the stop token, and keeps what it was sent."""
 
 from __future__ import annotations
 
+import functools
 import random
 from collections import deque
 from pathlib import Path
@@ -18,12 +19,14 @@ from stenograph.assets.load import load_tokenizer
 from stenograph.assets.model import ModelFiles
 from stenograph.engine.spelling import Spelling
 from stenograph.integrations.atropos import ManagedServer, SequenceNode
+from stenograph.render.tokenizer import Tokenizer
 from tests.conftest import NO_TOKENIZERS, TOKENIZERS
 
 SMOLLM2 = smollm2.read()
 ASKED = {"role": "user", "content": "How many?"}
 
 
+@functools.cache
 def shared(name: str) -> ModelFiles:
     folder: Path = TOKENIZERS / name
     return read_folder(folder, name) if folder.is_dir() else pytest.skip(NO_TOKENIZERS)
@@ -40,12 +43,17 @@ def fast(files: ModelFiles = SMOLLM2) -> Any:
     )
 
 
+@functools.cache
+def _loaded(name: str) -> Tokenizer:
+    return load_tokenizer(SMOLLM2 if name == SMOLLM2.name else shared(name))
+
+
 class Server:
     def __init__(self, *lines: str | tuple[str, ...], files: ModelFiles = SMOLLM2, close: str = "<|im_end|>") -> None:
         """`lines`: what it says, call by call; a tuple: to a call with as many choices."""
         self.tokenizer = fast(files)
         self.config = SimpleNamespace(model_name="policy", timeout=60)
-        self.known = load_tokenizer(files)
+        self.known = _loaded(files.name)
         self._lines = deque(lines)
         self._spelling = Spelling(self.known, 1.0)
         self._close = self.known.added[close]

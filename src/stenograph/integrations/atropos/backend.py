@@ -9,18 +9,21 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 from collections.abc import AsyncGenerator, AsyncIterator, Hashable
 from typing import Any, NamedTuple
-from weakref import WeakKeyDictionary
 
 from stenograph.assets.load import load_model_files, load_tokenizer
 from stenograph.assets.trainers import Brought, brought
+from stenograph.config import Settings
 from stenograph.core import LogprobKind
 from stenograph.engine.engine import Engine
 from stenograph.errors import ConfigError
+from stenograph.furnish import renderer_of
 from stenograph.gateway import Gateway
 from stenograph.integrations.atropos.engine import SPLIT, ServerEngine
 from stenograph.render.grammar import CALL_PARSERS
+from stenograph.render.renderer import Renderer
 from stenograph.render.template import Template
 
 LINES = (
@@ -41,9 +44,16 @@ class Running(NamedTuple):
     room: dict[str, asyncio.Semaphore]
 
 
-_RUNNING: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Hashable, asyncio.Task[Running]]] = WeakKeyDictionary()
-_KEPT: WeakKeyDictionary[asyncio.AbstractEventLoop, list[object]] = WeakKeyDictionary()
-"""What the keys are the ids of, and the generators that hold the gateways open."""
+class _Shared:
+    """Of one event loop."""
+
+    def __init__(self) -> None:
+        self.started: dict[Hashable, asyncio.Task[Running]] = {}
+        self.kept: list[object] = []
+        """What the keys are the ids of, and the generators that hold the gateways open."""
+
+
+_SHARED: dict[asyncio.AbstractEventLoop, _Shared] = {}
 
 
 class Backend:
@@ -72,7 +82,7 @@ class Backend:
         if isinstance(self.server, Gateway):
             return Running(self.server, {})
         loop = asyncio.get_running_loop()
-        started = _RUNNING.setdefault(loop, {})
+        started = _SHARED.setdefault(loop, _Shared()).started
         named = self.server if isinstance(self.server, str) else id(self.server)
         key = (named, self.tokenizer if isinstance(self.tokenizer, str) else id(self.tokenizer), self._tool_parser)
         if key not in started or _failed(started[key]):
@@ -90,9 +100,9 @@ class Backend:
             SPLIT.reset(token)
 
     async def _start(self, loop: asyncio.AbstractEventLoop) -> Running:
-        open_gateway = _open(await self._gateway())
+        open_gateway = _open(await self._gateway(), loop)
         gateway = await anext(open_gateway)
-        _KEPT.setdefault(loop, []).extend([self.server, self.tokenizer, open_gateway])
+        _SHARED[loop].kept += [self.server, self.tokenizer, open_gateway]
         limits = {} if self.is_server else LIMITS
         return Running(gateway, {split: asyncio.Semaphore(most) for split, most in limits.items()})
 
@@ -109,13 +119,18 @@ class Backend:
             self.server,
             given.tokenizer,
             model=self.model,
-            max_model_len=given.files.max_model_len,
             logprob_kind=_kind(self.server),
         )
 
     @property
     def model(self) -> str:
         return str(getattr(getattr(self.server, "config", None), "model_name", "default"))
+
+    @functools.cached_property
+    def renderer(self) -> Renderer:
+        """For whoever cannot wait for a gateway."""
+        given = with_template(self.brought())
+        return renderer_of(Settings(), given.files, given.tokenizer, given.template)
 
     def brought(self) -> Brought:
         """The tokenizer that was given, or that the server has, or that its config names."""
@@ -151,7 +166,10 @@ def _failed(start: asyncio.Task[Running]) -> bool:
     return start.done() and (start.cancelled() or start.exception() is not None)
 
 
-async def _open(gateway: Gateway) -> AsyncGenerator[Gateway, None]:
+async def _open(gateway: Gateway, loop: asyncio.AbstractEventLoop) -> AsyncGenerator[Gateway, None]:
     """A loop that ends closes the generators that it has seen: this gateway with them."""
-    async with gateway:
-        yield gateway
+    try:
+        async with gateway:
+            yield gateway
+    finally:
+        _SHARED.pop(loop, None)

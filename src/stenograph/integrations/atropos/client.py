@@ -56,12 +56,14 @@ class ManagedClient(openai.AsyncOpenAI):
     """`AtroposManagedClient`: ids and logprobs are on its answers (`prompt_token_ids`, `choices[i].token_ids`,
     `choices[i].logprobs`) without asking."""
 
-    def __init__(self, managed_server: Managed, model: str, base_url: str | None = None, **options: Any) -> None:
+    def __init__(
+        self, managed_server: Managed, model: str, base_url: str | httpx2.URL | None = None, **options: Any
+    ) -> None:
         """`base_url`: what a library is to see. `options`: the SDK's own."""
         self.managed_server = managed_server
         self.model = model
-        ours = options_for(managed_server.opened, base_url or f"{HERE}/v1")
-        super().__init__(**{**ours, **options})
+        ours = options_for(managed_server.opened, str(base_url or f"{HERE}/v1"))
+        super().__init__(**{**options, **ours, "max_retries": options.get("max_retries", ours["max_retries"])})
         for calls in (self.chat.completions, self.completions):
             calls.create = functools.partial(calls.create, model=model)  # type: ignore[method-assign,assignment]
 

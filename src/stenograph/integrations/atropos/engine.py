@@ -20,7 +20,7 @@ from stenograph.render.tokenizer import Tokenizer
 SPLIT: ContextVar[str] = ContextVar("SPLIT", default="train")
 """Of the call that is being made: whose limits a server counts it under. No protocol has a field for that."""
 UNKNOWN_LENGTH = 2**30
-"""Of a context that nobody names. A call without `max_tokens` is then sent without, and the server's own holds."""
+"""Of a server's context, which none names. A call without `max_tokens` is sent without: the server's default holds."""
 SUPPORTS = frozenset(Sampling.__struct_fields__) - {"guide"}
 """All of it is sent by vLLM's names. A server that does not know one refuses it."""
 
@@ -38,8 +38,7 @@ class ServerEngine:
         tokenizer: Tokenizer,
         *,
         model: str,
-        max_model_len: int | None,
-        logprob_kind: LogprobKind = "raw",
+        logprob_kind: LogprobKind,
     ) -> None:
         self._server = server
         self._tokenizer = tokenizer
@@ -47,7 +46,7 @@ class ServerEngine:
             name="atropos-0",
             kind="atropos",
             model=model,
-            max_model_len=max_model_len or UNKNOWN_LENGTH,
+            max_model_len=UNKNOWN_LENGTH,
             logprob_kind=logprob_kind,
             supports=SUPPORTS,
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import openai
 from openai.types import Completion
@@ -14,13 +14,22 @@ from openai.types.chat import ChatCompletion
 from stenograph.core import JSON
 from stenograph.errors import ConfigError
 from stenograph.gateway import HERE, Gateway, Session
-from stenograph.integrations.atropos import nodes, prompts, scores, speech
+from stenograph.integrations.atropos import nodes, prompts, scores
 from stenograph.integrations.atropos.backend import Backend
 from stenograph.integrations.atropos.client import options_for
 from stenograph.integrations.atropos.engine import spelled
 from stenograph.integrations.atropos.nodes import SequenceNode, State
+from stenograph.integrations.atropos.speech import Speech, as_json
 
 Answer = TypeVar("Answer", ChatCompletion, Completion)
+
+
+class _Current(NamedTuple):
+    """Between two resets."""
+
+    gateway: Gateway
+    session: Session
+    speech: Speech
 
 
 class ManagedServer:
@@ -40,26 +49,25 @@ class ManagedServer:
         self._backend = Backend(server, tokenizer, tool_parser)
         self.tokenizer = self._backend.tokenizer
         self._history = "verbatim" if preserve_think_blocks else "template"
-        self._current: tuple[Gateway, Session] | None = None
+        self._current: _Current | None = None
         self._leaving: set[asyncio.Task[None]] = set()
         timeout = self._backend.timeout
         self._client = openai.AsyncOpenAI(**options_for(self.opened, f"{HERE}/v1"), timeout=timeout)
 
     async def chat_completion(self, **fields: Any) -> ChatCompletion:
-        gateway, session = await self.opened()
-        body, spelling = speech.as_json(fields), gateway.renderer.tokenizer
-        body["messages"] = speech.as_recorded(body.get("messages", []), session.turns, spelling)
-        answer = await self._asked("/chat/completions", body, ChatCompletion)
-        return speech.as_there(answer, session.turns, spelling)
+        speech, body = (await self._now()).speech, as_json(fields)
+        body["messages"] = speech.as_recorded(body.get("messages", []))
+        return speech.as_there(await self._asked("/chat/completions", body, ChatCompletion))
 
     async def completion(self, **fields: Any) -> Completion:
-        return await self._asked("/completions", speech.as_json(fields), Completion)
+        return await self._asked("/completions", as_json(fields), Completion)
 
     def get_state(self) -> State:
         if self._current is None:
             return {"sequences": {}, "tree": {}} if self.track_tree else {"nodes": []}
-        gateway, session = self._current
-        return nodes.state(session.turns, gateway.renderer.tokenizer, track_tree=self.track_tree)
+        gateway, session, _ = self._current
+        turns = list(session.turns.values())
+        return nodes.state(turns, gateway.renderer.tokenizer, track_tree=self.track_tree)
 
     def reset(self) -> None:
         """Forgets. In a gateway of the caller's own the record stays, and the session is complete."""
@@ -67,7 +75,7 @@ class ManagedServer:
         if current is None:
             return
         with contextlib.suppress(RuntimeError):  # no loop runs any more, and so no gateway
-            loop, session = asyncio.get_running_loop(), current[1]
+            loop, session = asyncio.get_running_loop(), current.session
             if not self._backend.owns_gateway:
                 session.finish()
                 return
@@ -77,7 +85,7 @@ class ManagedServer:
 
     async def get_logprobs(self, **fields: Any) -> dict[str, Any]:
         """How likely each token of a prompt is: of `messages`, a `prompt`, or `input_ids`."""
-        running, body = await self._backend.running(), speech.as_json(fields)
+        running, body = await self._backend.running(), as_json(fields)
         if "messages" in body:
             body |= await self._prompt(body.pop("messages"), body.pop("tools", None))
         async with self._backend.counted(running, body.get("split", "train")):
@@ -97,9 +105,14 @@ class ManagedServer:
 
     async def opened(self) -> tuple[Gateway, Session]:
         """The gateway, and the session that all calls are recorded in until the next reset."""
+        current = await self._now()
+        return current.gateway, current.session
+
+    async def _now(self) -> _Current:
         gateway = (await self._backend.running()).gateway
         if self._current is None:
-            self._current = (gateway, gateway.session(history=self._history))
+            session = gateway.session(history=self._history)
+            self._current = _Current(gateway, session, Speech(session.turns, gateway.renderer.tokenizer))
         return self._current
 
     async def _asked(self, path: str, body: dict[str, JSON], kind: type[Answer]) -> Answer:
@@ -109,22 +122,18 @@ class ManagedServer:
             return await self._client.post(path, cast_to=kind, body={"model": running.gateway.model, **body})
 
     async def _prompt(self, messages: Sequence[JSON], tools: JSON) -> dict[str, JSON]:
-        gateway, session = await self.opened()
-        tokenizer = gateway.renderer.tokenizer
-        told = speech.as_recorded(messages, session.turns, tokenizer)
+        gateway, _, speech = await self._now()
+        told = speech.as_recorded(messages)
         ids = await prompts.ids(self._client, {"messages": told, **({"tools": tools} if tools else {})})
-        return {"prompt": spelled(tokenizer, ids), "input_ids": ids}
+        return {"prompt": spelled(gateway.renderer.tokenizer, ids), "input_ids": ids}
 
     def _convert_messages_to_prompt(self, messages: Sequence[Mapping[str, JSON]], tools: Any = None) -> str:
         """The text of a conversation's prompt. Environments call it, for all that its name says."""
-        return prompts.text(self._backend, speech.as_json({"messages": list(messages), "tools": tools}))
+        return prompts.text(self._backend, as_json({"messages": list(messages), "tools": tools}))
 
-    def _get_translator(self) -> speech.Translator | None:
+    def _get_translator(self) -> Speech | None:
         """Likewise. None before the first call, when there is nothing to translate."""
-        if self._current is None:
-            return None
-        gateway, session = self._current
-        return speech.Translator(session.turns, gateway.renderer.tokenizer)
+        return self._current.speech if self._current is not None else None
 
 
 @contextlib.asynccontextmanager

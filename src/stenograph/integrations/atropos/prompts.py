@@ -8,11 +8,9 @@ from typing import Any
 import msgspec
 import openai
 
-from stenograph.config import Settings
 from stenograph.core import JSON
-from stenograph.furnish import renderer_of
 from stenograph.gateway import HERE
-from stenograph.integrations.atropos.backend import Backend, with_template
+from stenograph.integrations.atropos.backend import Backend
 from stenograph.integrations.atropos.engine import spelled
 from stenograph.wire import chat_request
 
@@ -26,10 +24,9 @@ async def ids(client: openai.AsyncOpenAI, body: dict[str, JSON]) -> list[int]:
 
 def text(backend: Backend, body: dict[str, JSON]) -> str:
     """Without a gateway, which takes an event loop: as the first call of a session would be written."""
-    given = with_template(backend.brought())
-    renderer = renderer_of(Settings(), given.files, given.tokenizer, given.template)
     request, _ = chat_request.request(msgspec.json.encode({"model": backend.model, **body}))
+    renderer = backend.renderer
     conversation = renderer.relevant(chat_request.conversation(request))
     now = datetime.datetime.now()
     prompt = renderer.prompt(conversation, [], sampled=frozenset(), key="", now=now)
-    return spelled(given.tokenizer, prompt.context.tolist())
+    return spelled(renderer.tokenizer, prompt.context.tolist())

@@ -6,7 +6,7 @@ is taken apart again by the record: an environment may go on scoring `<think>` i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pydantic_core
@@ -51,67 +51,61 @@ def as_json(fields: dict[str, Any]) -> dict[str, JSON]:
     return body
 
 
-def spoken(turn: Turn, spelling: Spelling) -> str | None:
-    """Reasoning and answer as sampled, special tokens left out; None where there is no reasoning, or no answer yet."""
-    reply = turn.reply
-    if reply.reasoning is None or (reply.tool_calls and not reply.content):
-        return None
-    text = spelling.decode([id for id in turn.sampled.tolist() if id not in spelling.special])
-    end = text.rfind(reply.content) + len(reply.content) if reply.content and reply.content in text else len(text)
-    return text[:end]
+class Speech:
+    """Of one session: what was answered, and what it is on record."""
 
-
-def as_there(answer: ChatCompletion, turns: Sequence[Turn], spelling: Spelling) -> ChatCompletion:
-    """`turns`: of the session, in which each choice's own is found."""
-    by_id = {turn.id: turn for turn in turns}
-    for choice in answer.choices:
-        turn = by_id.get(getattr(choice, "turn_id", ""))
-        whole = spoken(turn, spelling) if turn is not None else None
-        if whole is not None:
-            choice.message.content = whole
-        if choice.message.tool_calls:
-            choice.message.tool_calls = [Call.model_validate(call.model_dump()) for call in choice.message.tool_calls]
-    return answer
-
-
-def as_recorded(messages: Sequence[JSON], turns: Sequence[Turn], spelling: Spelling) -> list[JSON]:
-    """The inverse, for a history: what `as_there` joined is taken apart."""
-    joined = dict(_joined(turns, spelling))
-    return [_apart(message, joined) for message in messages]
-
-
-def _joined(turns: Sequence[Turn], spelling: Spelling) -> Iterator[tuple[str, Message]]:
-    for turn in turns:
-        whole = spoken(turn, spelling)
-        if whole is not None:
-            yield whole.strip(), turn.reply
-
-
-def _apart(message: JSON, joined: dict[str, Message]) -> JSON:
-    if not isinstance(message, dict) or message.get("role") != "assistant":
-        return message
-    reply = joined.get(str(message.get("content")).strip())
-    if reply is None:
-        return message
-    return {**message, "content": reply.content, "reasoning_content": reply.reasoning}
-
-
-class Translator:
-    """What environments ask theirs for: a history in which each call is the text that it was sampled as."""
-
-    def __init__(self, turns: Sequence[Turn], spelling: Spelling) -> None:
+    def __init__(self, turns: Mapping[str, Turn], spelling: Spelling) -> None:
+        """`turns`: the session's, by id; it grows."""
         self._turns = turns
         self._spelling = spelling
+        self._joined: dict[str, Message] = {}
+        """Replies with reasoning, by the text that was answered for them."""
+
+    def as_there(self, answer: ChatCompletion) -> ChatCompletion:
+        for choice in answer.choices:
+            turn = self._turns.get(getattr(choice, "turn_id", ""))
+            whole = self._whole(turn) if turn is not None else None
+            if turn is not None and whole is not None:
+                choice.message.content = whole
+                self._joined[whole.strip()] = turn.reply
+            if choice.message.tool_calls:
+                calls = [Call.model_validate(call.model_dump()) for call in choice.message.tool_calls]
+                choice.message.tool_calls = [*calls]
+        return answer
+
+    def as_recorded(self, messages: Sequence[JSON]) -> list[JSON]:
+        """The inverse, for a history: what `as_there` joined is taken apart."""
+        return [self._apart(message) for message in messages]
 
     def convert_messages_for_template(self, messages: Sequence[JSON]) -> list[JSON]:
-        sampled = {call.id: turn for turn in self._turns for call in turn.reply.tool_calls}
-        return [self._as_text(message, sampled) for message in messages]
+        """What environments ask Atropos' translator for: each call as the text that it was sampled as."""
+        sampled = {call.id: turn for turn in self._turns.values() for call in turn.reply.tool_calls}
+        return [self._with_calls_as_text(message, sampled) for message in messages]
 
-    def _as_text(self, message: JSON, sampled: dict[str, Turn]) -> JSON:
+    def _whole(self, turn: Turn) -> str | None:
+        """Reasoning and answer as sampled; None where there is no reasoning, or a call and no answer."""
+        reply = turn.reply
+        if reply.reasoning is None or (reply.tool_calls and not reply.content):
+            return None
+        text = self._sampled(turn)
+        found = text.rfind(reply.content) if reply.content else -1
+        return text[: found + len(reply.content or "")] if found >= 0 else text
+
+    def _sampled(self, turn: Turn) -> str:
+        return self._spelling.decode([id for id in turn.sampled.tolist() if id not in self._spelling.special])
+
+    def _apart(self, message: JSON) -> JSON:
+        if not isinstance(message, dict) or message.get("role") != "assistant":
+            return message
+        reply = self._joined.get(str(message.get("content")).strip())
+        if reply is None:
+            return message
+        return {**message, "content": reply.content, "reasoning_content": reply.reasoning}
+
+    def _with_calls_as_text(self, message: JSON, sampled: Mapping[str, Turn]) -> JSON:
         named = (sampled.get(call["id"]) for call in message.get("tool_calls") or ())
         turn = next(filter(None, named), None)
         if turn is None:
             return message
-        ids = [id for id in turn.sampled.tolist() if id not in self._spelling.special]
         rest = {name: value for name, value in message.items() if name != "tool_calls"}
-        return {**rest, "content": self._spelling.decode(ids)}
+        return {**rest, "content": self._sampled(turn)}
