@@ -59,10 +59,13 @@ class GatewayHome:
         self._gateway._at_desk().check_admin(headers)
 
     def servers(self) -> list[Server]:
+        told = zip(self._where(), views(self._gateway._at_desk()), strict=True)
+        return [Server(where, view.up, self.model, view.kind) for where, view in told]
+
+    def _where(self) -> list[str | None]:
+        """Of each engine, in the pool's order. One that is an object has no address."""
         specs = self._gateway.settings.engines()
-        where = [address(spec.where) for spec in specs] or [None]
-        told = views(self._gateway._at_desk())
-        return [Server(place, view.up, self.model, view.kind) for place, view in zip(where, told, strict=True)]
+        return [address(spec.where) for spec in specs] or [None]
 
     async def place(self, base_url: str | None, tool_parser: str) -> Place:
         servers = self.servers()
