@@ -10,6 +10,7 @@ from typing import Any
 import httpx2
 import msgspec
 import pytest
+from starlette.types import ASGIApp, Message
 
 from stenograph import Gateway
 from stenograph.clients import InProcess
@@ -23,8 +24,9 @@ VLLM = "http://gpu-1:8000"
 
 
 class Proxy:
-    def __init__(self, gateway: Gateway, http: httpx2.AsyncClient) -> None:
+    def __init__(self, gateway: Gateway, app: ASGIApp, http: httpx2.AsyncClient) -> None:
         self.gateway = gateway
+        self.app = app
         self.http = http
 
     async def get(self, path: str, **headers: str) -> httpx2.Response:
@@ -51,9 +53,9 @@ class Proxy:
 @asynccontextmanager
 async def served(**options: Any) -> AsyncIterator[Proxy]:
     async with Gateway(**{"engine": "scripted=", **options}) as gateway:
-        transport = InProcess(doors.doors(gateway))
-        async with httpx2.AsyncClient(transport=transport, base_url="http://here", timeout=30) as http:
-            yield Proxy(gateway, http)
+        app = doors.doors(gateway)
+        async with httpx2.AsyncClient(transport=InProcess(app), base_url="http://here", timeout=30) as http:
+            yield Proxy(gateway, app, http)
 
 
 @pytest.fixture
@@ -125,15 +127,49 @@ async def test_reasoning_and_answer_are_one_text_and_the_turn_extends_all_the_sa
     shared_tokenizers: dict[str, Path], tmp_path: Path
 ) -> None:
     said = "<think>\nhm\n</think>\n\nfour"
-    script = tmp_path / "script.json"
-    script.write_bytes(msgspec.json.encode(Script(replies=(said, "five"))))
-    qwen3 = str(shared_tokenizers["qwen3"])
-    async with served(engine=f"scripted={script}", tokenizer=qwen3, history="verbatim") as proxy:
+    engine, qwen3 = _scripted(tmp_path, Script(replies=(said, "five"))), str(shared_tokenizers["qwen3"])
+    async with served(engine=engine, tokenizer=qwen3, history="verbatim") as proxy:
         uuid = await proxy.session()
         answer = await proxy.say(uuid, user("2+2?"))
         assert answer["choices"][0]["message"]["content"] == said
         await proxy.say(uuid, user("2+2?"), {"role": "assistant", "content": said}, user("and one?"))
         assert (await proxy.http.get(f"/sessions/{uuid}")).json()["forks"] == {}
+
+
+async def test_an_sdks_retry_is_answered_with_the_turn_that_is_there(proxy: Proxy) -> None:
+    uuid = await proxy.session()
+    body = {"messages": [user("hello")]}
+    first = await proxy.post(f"/{uuid}/v1/chat/completions", body)
+    again = await proxy.post(f"/{uuid}/v1/chat/completions", body, **{"X-Stainless-Retry-Count": "1"})
+    assert again.json()["choices"] == first.json()["choices"]
+    assert again.headers["x-turn-id"] == first.headers["x-turn-id"]
+    assert len(await proxy.nodes(uuid)) == 1
+
+
+async def test_a_caller_that_goes_away_is_the_gateways_to_deal_with(tmp_path: Path) -> None:
+    async with served(grace=0.0, engine=_scripted(tmp_path, Script(first_delay=60.0))) as proxy:
+        uuid = await proxy.session()
+        body = msgspec.json.encode({"messages": [user("hello")]})
+        heard: list[Message] = [{"type": "http.disconnect"}, {"type": "http.request", "body": body}]
+
+        async def receive() -> Message:
+            return heard.pop()
+
+        async def send(message: Message) -> None:
+            raise AssertionError(message)
+
+        path = f"/atropos/{uuid}/v1/chat/completions"
+        scope = {"type": "http", "method": "POST", "path": path, "headers": [], "query_string": b""}
+        await proxy.app(scope, receive, send)
+        registry = proxy.gateway._at_desk().registry
+        await registry.flights(registry.must(uuid)).ended()
+        assert (await proxy.http.get(f"/sessions/{uuid}")).json()["attempts"]["disconnected"] == 1
+        assert await proxy.nodes(uuid) == []
+
+
+def _scripted(folder: Path, script: Script) -> str:
+    (folder / "script.json").write_bytes(msgspec.json.encode(script))
+    return f"scripted={folder / 'script.json'}"
 
 
 @pytest.mark.parametrize(

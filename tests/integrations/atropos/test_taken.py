@@ -82,7 +82,11 @@ def test_where_sizes_are_mixed_only_an_empty_queue_says_that_all_are_taken() -> 
     assert taken.look(queued=0, formed=4) == [1, 2, 3]
 
 
-def test_what_an_earlier_process_sent_is_kept_until_the_queue_is_empty() -> None:
+def test_what_an_earlier_process_sent_goes_the_same_way() -> None:
     taken = Taken([1, 2])
-    assert taken.look(queued=1, formed=5) == taken.look(queued=0, formed=6) == []
-    assert taken.look(queued=0, formed=7) == [1, 2]
+    assert taken.look(queued=1, formed=5) == []
+    assert taken.look(queued=0, formed=6) == [1]
+    assert taken.look(queued=0, formed=7) == [2]
+    mixed = Taken([1, 2], mixed=True)
+    assert mixed.look(queued=1, formed=5) == mixed.look(queued=0, formed=6) == []
+    assert mixed.look(queued=0, formed=7) == [1, 2]

@@ -13,6 +13,7 @@ from aiohttp import web
 
 from stenograph.errors import CallerError, ConfigError
 from stenograph.integrations.atropos import sender
+from stenograph.integrations.atropos.spool import Spool
 from stenograph.integrations.atropos.trajectories import Trajectories
 from tests.integrations.atropos.groups import group, number_of
 from tests.integrations.atropos.trajectory_api import FakeApi
@@ -259,6 +260,12 @@ async def test_what_no_trainer_would_get_is_not_sent(api: FakeApi, tmp_path: Pat
     assert arrived(api) == [3]
     assert ["group_size = 2" in kept["reason"] for kept in files(tmp_path, "refused")] == [True, False]
     assert "max_token_len is 5" in files(tmp_path, "refused")[1]["reason"]
+
+
+async def test_an_address_that_is_none_is_refused_at_once(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"looks like http://HOST:PORT, not localhost:8000"):
+        await Trajectories("localhost:8000", spool=tmp_path, group_size=2, max_token_length=8).__aenter__()
+    Spool(tmp_path).close()
 
 
 async def test_two_senders_do_not_share_a_folder(api: FakeApi, tmp_path: Path) -> None:

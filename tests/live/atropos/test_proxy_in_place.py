@@ -1,4 +1,4 @@
-"""The tests of Atropos' own proxy, as the wheel brings them, with ours in place of theirs: all of them, without vLLM."""
+"""The tests of Atropos' own proxy, as its wheel brings them, with ours in its place: all of them, without vLLM."""
 
 from __future__ import annotations
 

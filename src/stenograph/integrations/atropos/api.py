@@ -15,7 +15,8 @@ import aiohttp
 import msgspec
 
 from stenograph.core import JSON, Value
-from stenograph.engine.http import without_password
+from stenograph.engine.http import root_of, without_password
+from stenograph.errors import ConfigError
 
 COMPRESSED_FROM = 1024
 """Bytes. Below, gzip saves nothing."""
@@ -75,6 +76,15 @@ class Status(Value):
 class Info(Value):
     max_token_len: int
     """The trainer's. Not positive: it takes any."""
+
+
+def checked(url: str) -> str:
+    try:
+        root_of(url)
+    except ConfigError as error:
+        detail = f"a trajectory API's address looks like http://HOST:PORT, not {without_password(url)}"
+        raise ConfigError(detail) from error
+    return url
 
 
 class Api:

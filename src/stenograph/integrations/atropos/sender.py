@@ -16,8 +16,8 @@ import msgspec
 
 from stenograph.core import JSON, Value
 from stenograph.integrations.atropos import scored
-from stenograph.integrations.atropos.api import Api, Away, Received, Refusal, Registered
-from stenograph.integrations.atropos.spool import Entry, Life, Spool
+from stenograph.integrations.atropos.api import Api, Away, Received, Refusal, Registered, checked
+from stenograph.integrations.atropos.spool import SENT, Entry, Life, Spool
 from stenograph.integrations.atropos.taken import Taken
 
 log = logging.getLogger("stenograph")
@@ -49,10 +49,10 @@ class Terms(Value, kw_only=True):
 
 class Sender:
     def __init__(self, url: str, spool: Spool, terms: Terms) -> None:
-        self._url = url
+        self._url = checked(url)
         self._spool = spool
         self._terms = terms
-        self._taken = Taken(spool.sent)
+        self._taken = Taken(spool.sent, mixed=any(map(self._may_be_buffered, spool.sent)))
         self._life = spool.life()
         self._news = asyncio.Event()
         self._stopped = asyncio.Event()
@@ -61,6 +61,11 @@ class Sender:
         """In a row, that came to nothing."""
         self.moved = asyncio.Event()
         """Set, and replaced by another, when something came to the spool or left it."""
+
+    def _may_be_buffered(self, number: int) -> bool:
+        """Where it is smaller than was registered."""
+        sizes = [len(group.tokens) for group in scored.groups(self._spool.read(number, SENT).data)]
+        return any(size != self._terms.group_size for size in sizes)
 
     def wake(self) -> None:
         self._news.set()

@@ -90,7 +90,7 @@ class Spool:
 
     def leases(self) -> dict[int, str]:
         """Of what the gateway has not been told is here."""
-        return {number: self._read(LEASED, number).lease or "" for number in sorted(self._numbers(LEASED))}
+        return {number: self.read(number, LEASED).lease or "" for number in sorted(self._numbers(LEASED))}
 
     def release(self, number: int) -> None:
         """It may be sent."""
@@ -100,10 +100,7 @@ class Spool:
                 leased.rename(self._path(WAITING, number))
         insort(self.waiting, number)
 
-    def read(self, number: int) -> Entry:
-        return self._read(WAITING, number)
-
-    def _read(self, folder: str, number: int) -> Entry:
+    def read(self, number: int, folder: str = WAITING) -> Entry:
         path = self._path(folder, number)
         with _told(path):
             body = path.read_bytes()

@@ -12,15 +12,15 @@ from collections.abc import Iterable
 
 
 class Taken:
-    def __init__(self, sent: Iterable[int] = ()) -> None:
-        """`sent`: those of an earlier process of ours. How they stand is not known."""
+    def __init__(self, sent: Iterable[int] = (), *, mixed: bool = False) -> None:
+        """`sent`: those of an earlier process of ours; `mixed`: the API may have buffered some."""
         self._sent = list(sent)
         """In the order in which they were accepted."""
         self._left_at: dict[int, int] = {}
         """Those that are out of the queue, and how many batches there were when that was first seen."""
         self._buffered = 0
         """Sequences in the API's buffer, when it last told."""
-        self._mixed = bool(self._sent)
+        self._mixed = mixed
         """Some were buffered: they entered the queue later, and others before them."""
 
     def accept(self, number: int, *, buffered: int | None) -> None:

@@ -13,7 +13,7 @@ import contextlib
 import logging
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self, TypeAlias
@@ -74,14 +74,19 @@ class Trajectories:
         self._spool = await asyncio.to_thread(Spool, self._folder)
         try:
             await self._acknowledge_leased()
+            self._sender = Sender(self._url, self._spool, self._terms)
         except BaseException:
             self._spool.close()
             raise
-        self._sender = Sender(self._url, self._spool, self._terms)
-        self._working.append(asyncio.create_task(self._sender.run()))
+        self._work(self._sender.run())
         if self._gateway is not None:
-            self._working.append(asyncio.create_task(self._forward(self._gateway)))
+            self._work(self._forward(self._gateway))
         return self
+
+    def _work(self, coroutine: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(coroutine)
+        task.add_done_callback(_tell)
+        self._working.append(task)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -200,3 +205,9 @@ class Trajectories:
             log.warning("a group is left out: its scores are all the same")
             return False
         return True
+
+
+def _tell(task: asyncio.Task[None]) -> None:
+    """At once: who waits for it may come to hear of it much later."""
+    if not task.cancelled() and task.exception() is not None:
+        log.error("no more groups are sent: %s", task.exception())
