@@ -22,7 +22,7 @@ def python(name: str) -> Path:
 async def run(name: str, program: Path, *arguments: str, said: bytes = b"") -> bytes:
     """What a program of ours prints there. The loop goes on meanwhile: a gateway may be served on it."""
     process = await asyncio.create_subprocess_exec(
-        *(python(name), program, *arguments),
+        *(str(python(name)), "-P", str(program), *arguments),
         env={"HOME": str(HOME / name), "PATH": os.environ["PATH"], "HF_HUB_OFFLINE": "1"},
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,

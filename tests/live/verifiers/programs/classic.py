@@ -64,7 +64,7 @@ def environments(*before: type) -> dict[str, Any]:
 
 
 async def shared(root: str) -> list[dict[str, Any]]:
-    """As one evaluates or trains: one client for all rollouts, each a session by its header. Then the rewards are told."""
+    """As one evaluates or trains: one client for all, each rollout a session by its header. Then rewards are told."""
     client: Any = AsyncOpenAI(base_url=f"{root}/v1", api_key="EMPTY")
     if ANEW:
         client = ClientConfig(
