@@ -1,4 +1,5 @@
-"""Atropos' own tests, of the module that is named, with our class in place of theirs: what pytest says of them."""
+"""Atropos' own tests, of the module that is named, with ours in place of theirs by the plugin that is named: what pytest
+says of them."""
 
 from __future__ import annotations
 
@@ -11,4 +12,5 @@ import pytest
 HERE = Path(__file__).resolve()
 sys.path[:0] = [str(HERE.parents[4] / "src"), str(HERE.parent)]
 os.chdir(sys.prefix)  # out of this project, whose tests have a configuration of their own
-sys.exit(pytest.main(["-q", "-p", "in_place", "-p", "no:cacheprovider", "--pyargs", sys.argv[1]]))
+module, plugin = sys.argv[1:]
+sys.exit(pytest.main(["-q", "-p", plugin, "-p", "no:cacheprovider", "--pyargs", module]))

@@ -27,7 +27,7 @@ class OneLoop(fastapi.testclient.TestClient):
         _OPEN.enter_context(self)
 
 
-fastapi.testclient.TestClient = OneLoop  # type: ignore[misc]
+fastapi.testclient.TestClient = OneLoop
 
 
 @pytest.hookimpl(wrapper=True)
