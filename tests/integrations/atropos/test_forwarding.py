@@ -14,28 +14,13 @@ import pytest
 from stenograph import Gateway
 from stenograph.export.formats.atropos import row
 from stenograph.gateway import Session
-from stenograph.integrations.atropos import scored, sender
+from stenograph.integrations.atropos import scored
 from stenograph.integrations.atropos.spool import Entry, Spool
 from stenograph.integrations.atropos.trajectories import Trajectories
 from tests.integrations.atropos.forwarding import SIZE, key, recorded
 from tests.integrations.atropos.test_trajectories import drained, files
 from tests.integrations.atropos.trajectory_api import FakeApi
 from tests.live.processes import killed, process, said
-
-
-@pytest.fixture(autouse=True)
-def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sender, "FIRST_SECONDS", 0.002)
-    monkeypatch.setattr(sender, "LONGEST_SECONDS", 0.02)
-    monkeypatch.setattr(sender, "LOOK_SECONDS", 0.02)
-
-
-@pytest.fixture
-async def api() -> AsyncIterator[FakeApi]:
-    fake = FakeApi()
-    await fake.start()
-    yield fake
-    await fake.close()
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -17,21 +16,6 @@ from stenograph.integrations.atropos.spool import Spool
 from stenograph.integrations.atropos.trajectories import Trajectories
 from tests.integrations.atropos.groups import group, number_of
 from tests.integrations.atropos.trajectory_api import FakeApi
-
-
-@pytest.fixture(autouse=True)
-def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sender, "FIRST_SECONDS", 0.002)
-    monkeypatch.setattr(sender, "LONGEST_SECONDS", 0.02)
-    monkeypatch.setattr(sender, "LOOK_SECONDS", 0.02)
-
-
-@pytest.fixture
-async def api() -> AsyncIterator[FakeApi]:
-    fake = FakeApi()
-    await fake.start()
-    yield fake
-    await fake.close()
 
 
 def to(api: FakeApi, spool: Path, **options: Any) -> Trajectories:

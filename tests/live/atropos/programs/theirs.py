@@ -1,5 +1,4 @@
-"""Atropos' own tests, of the module that is named, with ours in place of theirs by the plugin that is named: what pytest
-says of them."""
+"""Atropos' own tests, of the module that is named, with ours in place of theirs by the plugin that is: what pytest says."""
 
 from __future__ import annotations
 
