@@ -77,7 +77,7 @@ async def test_nothing_is_sent_before_the_trainer_has_started(api: FakeApi, tmp_
     api.started = False
     async with to(api, tmp_path) as sending:
         await sent(sending, 1)
-        await api.until(lambda: api.asked_to_register == 3)
+        await api.until(lambda: api.asked_to_register >= 3)
         assert api.heard == []
         api.started = True
         await drained(sending)
@@ -162,6 +162,21 @@ async def test_what_died_with_the_api_is_sent_again_in_order(api: FakeApi, tmp_p
         assert [env["group_size"] for env in api.envs] == [2]
 
 
+async def test_an_api_that_restarts_while_nothing_is_asked_of_it_is_a_new_one(
+    api: FakeApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To a client that keeps connections it looks as if it had been there all the time."""
+    monkeypatch.setattr(sender, "LOOK_SECONDS", 3600.0)
+    async with to(api, tmp_path) as sending:
+        await sent(sending, 1, 2)
+        await api.until(lambda: api.looked_at == 2)
+        await api.die()
+        await api.start()
+        await sent(sending, 3)
+        await drained(sending)
+    assert arrived(api) == [1, 2, 3]
+
+
 async def test_what_the_trainer_has_is_not_sent_again(api: FakeApi, tmp_path: Path) -> None:
     async with to(api, tmp_path) as sending:
         await sent(sending, 1, 2)
@@ -182,11 +197,10 @@ async def fetched(api: FakeApi, spool: Path) -> None:
     await api.until(lambda: not list((spool / "sent").iterdir()))
 
 
-async def looks(api: FakeApi) -> int:
-    """The sender has seen how things are: what it asks twice from now on, it began to ask after now."""
+async def looks(api: FakeApi) -> None:
+    """The sender has seen how things are: of two looks from now on, the second was begun after now."""
     before = api.looks
     await api.until(lambda: api.looks >= before + 2)
-    return api.looks
 
 
 async def test_a_connection_that_breaks_is_not_an_api_that_died(api: FakeApi, tmp_path: Path) -> None:

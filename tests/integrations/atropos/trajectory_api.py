@@ -27,6 +27,8 @@ class FakeApi:
         self.left: list[int] = []
         self.asked_to_register = 0
         self.looks = 0
+        self.looked_at = 0
+        """How many groups there were at the latest."""
         self.started = True
         """The trainer has."""
         self.longest = -1
@@ -96,7 +98,7 @@ class FakeApi:
         return web.json_response({"batch_size": 8, "max_token_len": self.longest})
 
     async def _status(self, request: web.Request) -> web.Response:
-        self.looks += 1
+        self.looks, self.looked_at = self.looks + 1, len(self.groups)
         return web.json_response({"current_step": self.step, "queue_size": self.queued})
 
     async def _scored(self, request: web.Request) -> web.Response:

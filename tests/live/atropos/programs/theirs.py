@@ -1,4 +1,4 @@
-"""Atropos' own tests, of the module that is named, with ours in place of theirs by the plugin that is: what pytest says."""
+"""Atropos' own tests, of a module, with ours in place of theirs by a plugin: both are named. Says what pytest says."""
 
 from __future__ import annotations
 
