@@ -12,6 +12,7 @@ import msgspec
 import pytest
 
 from stenograph import Gateway
+from stenograph.errors import StoreError
 from stenograph.export.formats.atropos import row
 from stenograph.gateway import Session
 from stenograph.integrations.atropos import scored
@@ -45,6 +46,12 @@ async def rolled_out(
         session.reward(reward)
         await session.finish()
     return sessions
+
+
+async def forwarded(gateway: Gateway, api: FakeApi, spool: Path, group: str) -> None:
+    async with of(gateway, api, spool) as sending:
+        await rolled_out(gateway, group)
+        await drained(sending)
 
 
 async def test_each_complete_group_arrives_once_equal_to_its_samples(
@@ -96,6 +103,35 @@ async def test_what_was_on_disk_before_the_gateway_knew_is_sent_once(
     spool.put(Entry(data=scored.body(row(group.samples)), lease=group.leased.lease))
     spool.close()
     assert gateway.open_groups == 1
+    async with of(gateway, api, tmp_path) as sending:
+        await drained(sending)
+        assert gateway.open_groups == 0
+    assert [key(group) for group in api.groups] == ["a"]
+
+
+async def test_a_disk_that_fails_leaves_the_group_with_the_gateway(
+    gateway: Gateway, api: FakeApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(self: Spool, entry: Entry) -> int:
+        raise StoreError("No space left on device")
+
+    monkeypatch.setattr(Spool, "put", full)
+    with pytest.raises(StoreError, match="No space left"):
+        await forwarded(gateway, api, tmp_path, "a")
+    assert gateway.open_groups == 1
+
+
+async def test_a_gateway_that_cannot_be_told_leaves_the_group_on_disk(
+    gateway: Gateway, api: FakeApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def failing(leases: list[str]) -> tuple[bool, ...]:
+        raise StoreError("the store is closed")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(gateway, "acknowledge", failing)
+        with pytest.raises(StoreError, match="the store is closed"):
+            await forwarded(gateway, api, tmp_path, "a")
+    assert (len(files(tmp_path, "leased")), api.groups) == (1, [])
     async with of(gateway, api, tmp_path) as sending:
         await drained(sending)
         assert gateway.open_groups == 0
