@@ -22,7 +22,7 @@ LAW = (
     ("turn",),
     ("clients", "furnish", "inspector", "server"),
     ("gateway",),
-    ("demo",),
+    ("demo", "integrations"),
     ("commands",),
     ("cli",),
     ("__init__", "__main__"),

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from starlette.types import ASGIApp, Message
 
 from stenograph.errors import ConfigError
 
-try:
+if TYPE_CHECKING:
     import anthropic
-    import httpx2
     import openai
+
+try:
+    import httpx2  # comes with either of the two
 except ImportError as missing:
     wanted = "session.openai() and session.anthropic() need the vendors' own packages"
     raise ConfigError(f"{wanted}: pip install 'stenograph[openai,anthropic]'") from missing
@@ -99,10 +101,18 @@ class _Exchange(httpx2.AsyncByteStream):
 
 
 def openai_client(app: ASGIApp, base_url: str, key: str, options: dict[str, Any]) -> openai.AsyncOpenAI:
+    try:
+        import openai
+    except ImportError as missing:
+        raise ConfigError("session.openai() needs openai's package: pip install 'stenograph[openai]'") from missing
     return openai.AsyncOpenAI(**{"base_url": base_url, "api_key": key, "http_client": _http(app), **options})
 
 
 def anthropic_client(app: ASGIApp, base_url: str, key: str, options: dict[str, Any]) -> anthropic.AsyncAnthropic:
+    try:
+        import anthropic
+    except ImportError as missing:
+        raise ConfigError("session.anthropic() needs its package: pip install 'stenograph[anthropic]'") from missing
     return anthropic.AsyncAnthropic(**{"base_url": base_url, "api_key": key, "http_client": _http(app), **options})
 
 

@@ -19,6 +19,7 @@ import uvloop
 from stenograph.config import Settings, from_file, settings
 from stenograph.errors import ConfigError
 from stenograph.gateway import Gateway
+from stenograph.integrations.doors import doors
 
 DRAIN_SECONDS = 30
 """How long calls under way may take to end after SIGTERM."""
@@ -97,7 +98,7 @@ class _Server(uvicorn.Server):
 
     def __init__(self, gateway: Gateway, url: str) -> None:
         config = uvicorn.Config(
-            gateway.app,
+            doors(gateway),
             log_config=None,
             access_log=False,
             lifespan="off",

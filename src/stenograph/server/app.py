@@ -176,7 +176,7 @@ def build(desk: Callable[[], Desk]) -> ASGIApp:
             *(starlette.routing.Route(path, root, methods=["GET", "HEAD"]) for path in ROOTS),
             starlette.routing.Route("/openapi.json", description, methods=["GET"]),
         ],
-        exception_handlers={404: _no_route, 405: _no_route},
+        exception_handlers={404: no_route, 405: no_route},
     )
 
 
@@ -198,11 +198,20 @@ def _route(
 def _handled(
     desk: Callable[[], Desk], handler: Handler, *, admin: bool, shape: type
 ) -> Callable[[Request], Awaitable[Response]]:
+    async def answering(request: Request) -> Response:
+        if admin:
+            desk().check_admin(request.headers)
+        return await handler(desk(), request)
+
+    return told(answering, shape)
+
+
+def told(answering: Callable[[Request], Awaitable[Response]], shape: type) -> Callable[[Request], Awaitable[Response]]:
+    """Every failure is an answer, and each in its protocol's shape."""
+
     async def endpoint(request: Request) -> Response:
         try:
-            if admin:
-                desk().check_admin(request.headers)
-            return await handler(desk(), request)
+            return await answering(request)
         except StenographError as error:
             return refusal(error, shape)
         except Gone:
@@ -223,7 +232,7 @@ def _base_url_missed(path: str) -> str:
     return ""
 
 
-async def _no_route(request: Request, error: Exception) -> Response:
+async def no_route(request: Request, error: Exception) -> Response:
     """Of these two only the wrong method says which ones are right."""
     allowed = (getattr(error, "headers", None) or {}).get("Allow")
     if allowed is None:
