@@ -22,6 +22,7 @@ LAW = (
     ("turn",),
     ("clients", "furnish", "inspector", "server"),
     ("gateway",),
+    ("integrations",),
     ("demo",),
     ("commands",),
     ("cli",),

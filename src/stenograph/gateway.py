@@ -170,6 +170,10 @@ class Session:
         """Takes no more calls. Counts at once; await the answer to know it durable."""
         return self._desk.registry.end(self._live, State(status), error)
 
+    async def delete(self) -> None:
+        """Aborts what is under way, and forgets the session with all its turns, for good."""
+        await self._desk.registry.delete(self._live)
+
     def samples(self, shared: Shared = "once") -> list[Sample]:
         """As the session stands, one a branch; `sample.to_json()` is what HTTP answers."""
         return samples(self._live.facts, list(self._live.tree.turns.values()), shared)
