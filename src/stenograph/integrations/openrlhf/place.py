@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
+import socket
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -49,6 +50,7 @@ class Place:
         self._llm_engine = wanted.llm_engine
         """Kept, so that its `id` stays its own."""
         self._loop = asyncio.get_running_loop()
+        self._serving: tuple[uvicorn.Server, asyncio.Task[None]] | None = None
         engine = GivenEngine(
             TrainersEngine(wanted.llm_engine, wanted.params),
             model=self.model_name,
@@ -61,7 +63,9 @@ class Place:
         self.gateway = Gateway(engine=engine, tokenizer=wanted.hf_tokenizer, **{"in_flight": IN_FLIGHT, **settings})
 
     def client(self, session: Session) -> Any:
-        return openai_client(WithTokenIds(self.gateway.app), f"{HERE}/s/{session.id}/v1", session.api_key, {})
+        """Waits for as long as an engine takes, where the agent sets no timeout: no connection can be lost here."""
+        app = WithTokenIds(self.gateway.app)
+        return openai_client(app, f"{HERE}/s/{session.id}/v1", session.api_key, {"timeout": None})
 
     @functools.cached_property
     def url(self) -> str:
@@ -69,11 +73,18 @@ class Place:
         door = bound(LOOPBACK, 0)
         door.listen()
         server = _Quiet(configured(self.gateway.app))
-        self._loop.call_soon_threadsafe(lambda: self._serve(server.serve(sockets=[door])))
+        self._loop.call_soon_threadsafe(self._serve, server, door)
         return f"http://{LOOPBACK}:{door.getsockname()[1]}"
 
-    def _serve(self, serving: Any) -> None:
-        self._serving = self._loop.create_task(serving)
+    def _serve(self, server: uvicorn.Server, door: socket.socket) -> None:
+        self._serving = server, self._loop.create_task(server.serve(sockets=[door]))
+
+    async def close(self) -> None:
+        if self._serving is not None:
+            server, task = self._serving
+            server.should_exit = True
+            await task
+        await self.gateway.__aexit__(None, None, None)
 
 
 class _Quiet(uvicorn.Server):

@@ -1,0 +1,195 @@
+from __future__ import annotations
+
+import asyncio
+import logging
+import urllib.request
+from collections.abc import AsyncIterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from stenograph.engine.script import Script
+from stenograph.errors import ConfigError
+from stenograph.integrations.openrlhf.episode import SessionId
+from stenograph.store.sqlite import SqliteReader
+from tests.integrations.openrlhf.trainer import HfTokenizer, LlmEngine, Player, asks_once, rollouts, wanted
+
+
+@pytest.fixture
+async def closing() -> AsyncIterator[list[Player]]:
+    """Players whose places are closed at the end: in a trainer they end with its process."""
+    players: list[Player] = []
+    yield players
+    for player in players:
+        for opened in player._places()._open.values():
+            await (await opened).close()
+
+
+async def test_a_rollout_is_what_the_engine_said(closing: list[Player]) -> None:
+    async def two_turns(player: Player, prompt: str, session_id: SessionId) -> dict[str, Any]:
+        answer = await player.ask(prompt)
+        await player.ask(prompt, answer.choices[0].message.content.strip(), "And now?")
+        return {"reward": 2, "scores": 0.5}
+
+    engine = LlmEngine()
+    closing.append(player := Player(two_turns))
+    (told,) = await rollouts(player, engine)
+    assert {"prompt": told["prompt"], "label": told["label"]} == {"prompt": "What is it like?", "label": "rain"}
+    assert (told["reward"], told["scores"], told["truncated"]) == (2.0, 0.5, False)
+    tokens, logprobs = told["observation_tokens"], told["rollout_log_probs"]
+    assert len(tokens) == len(logprobs)
+    for (start, end), call in zip(told["action_ranges"], engine.calls, strict=True):
+        assert tokens[:start] == call.prompt
+        assert tokens[start:end] == list(call.choices[0].ids)
+        assert logprobs[start:end] == np.float32(call.choices[0].logprobs).tolist()
+
+
+async def test_siblings_share_neither_params_nor_sessions(closing: list[Player]) -> None:
+    async def changes(player: Player, prompt: str, session_id: SessionId) -> dict[str, Any]:
+        assert player.sampling_params.temperature == 0.75
+        player.sampling_params.temperature = 0.25
+        await asyncio.sleep(0)
+        await player.ask(f"{prompt} {session_id}", temperature=player.sampling_params.temperature)
+        return {"reward": 1.0}
+
+    params = wanted()
+    engine = LlmEngine()
+    closing.append(player := Player(changes))
+    told = await rollouts(player, engine, 4, sampling_params=params)
+    assert params == wanted()
+    assert len({tuple(one["observation_tokens"]) for one in told}) == 4
+    assert [call.sampling["temperature"] for call in engine.calls] == [0.25] * 4
+    assert [one["extra_logs"]["stenograph_own_sampling"] for one in told] == [1.0] * 4
+
+
+async def test_the_trainers_sampling_holds_where_the_agent_says_nothing(closing: list[Player]) -> None:
+    engine = LlmEngine()
+    closing.append(player := Player(asks_once))
+    (told,) = await rollouts(player, engine, sampling_params=wanted(top_p=0.5, max_tokens=3, logprobs=None))
+    (call,) = engine.calls
+    assert {name: call.sampling[name] for name in ("temperature", "top_p", "max_tokens", "min_tokens")} == {
+        "temperature": 0.75,
+        "top_p": 0.5,
+        "max_tokens": 3,
+        "min_tokens": 1,
+    }
+    assert told["rollout_log_probs"] is None  # the trainer did not ask, and makes no use of them
+    assert told["extra_logs"]["stenograph_own_sampling"] == 0.0
+
+
+async def test_one_gateway_for_an_engine_a_tokenizer_and_a_length(closing: list[Player]) -> None:
+    engine, other = LlmEngine(), LlmEngine()
+    closing.append(player := Player(asks_once))
+    await rollouts(player, engine, 3)
+    await rollouts(player, engine, hf_tokenizer=HfTokenizer())  # Ray brings a new copy with each prompt
+    assert len(player._places()._open) == 1
+    await rollouts(player, engine, max_length=128)
+    await rollouts(player, other)
+    assert len(player._places()._open) == 3
+
+
+async def test_a_session_is_let_go_where_no_store_keeps_it(closing: list[Player]) -> None:
+    closing.append(player := Player(asks_once))
+    await rollouts(player, LlmEngine(), 2)
+    (opened,) = player._places()._open.values()
+    place = await opened
+    assert list(place.gateway._at_desk().registry.all_facts()) == []
+
+
+async def test_a_session_stays_where_a_store_keeps_it(tmp_path: Any, closing: list[Player]) -> None:
+    class Stored(Player):
+        gateway_settings = {"store": tmp_path}  # noqa: RUF012
+        extra_log_defaults = {"steps": 0.0}  # noqa: RUF012
+
+    async def fails(player: Player, prompt: str, session_id: SessionId) -> dict[str, Any]:
+        await player.ask(prompt)
+        if player.sampling_params.temperature == 0.5:
+            raise ValueError("the environment is broken")
+        return {"reward": 1.0, "scores": 3.0, "extra_logs": {"steps": 7}}
+
+    player, engine = Stored(fails), LlmEngine()
+    closing.append(player)
+    await rollouts(player, engine)
+    await rollouts(player, engine, sampling_params=wanted(temperature=0.5))
+    (opened,) = player._places()._open.values()
+    await (await opened).close()
+    with SqliteReader(tmp_path) as reader:
+        whole, broken = reader.facts()
+    assert (whole.state, whole.reward, whole.scores) == ("completed", 1.0, {"scores": 3.0, "steps": 7.0})
+    assert (broken.state, broken.reward, broken.error) == ("failed", None, "ValueError: the environment is broken")
+    closing.clear()
+
+
+async def test_an_agent_that_takes_too_long(closing: list[Player]) -> None:
+    class Hurried(Player):
+        episode_seconds = 0.01
+
+    async def waits(player: Player, prompt: str, session_id: SessionId) -> None:
+        await asyncio.Event().wait()
+
+    closing.append(player := Hurried(waits))
+    (told,) = await rollouts(player, LlmEngine())
+    assert told["extra_logs"]["stenograph_failed_timeout"] == 1.0
+    assert (told["action_ranges"], told["reward"]) == ([], 0.0)
+    assert len(told["observation_tokens"]) >= 2
+
+
+async def test_what_was_sampled_before_the_agent_failed_is_masked(
+    closing: list[Player], caplog: pytest.LogCaptureFixture
+) -> None:
+    async def breaks(player: Player, prompt: str, session_id: SessionId) -> None:
+        await player.ask(prompt)
+        raise KeyError("broken")
+
+    closing.append(player := Player(breaks))
+    engine = LlmEngine()
+    with caplog.at_level(logging.WARNING, "stenograph"):
+        (told,) = await rollouts(player, engine)
+    assert told["observation_tokens"][: len(engine.calls[0].prompt)] == engine.calls[0].prompt
+    assert (told["action_ranges"], set(told["rollout_log_probs"])) == ([], {0.0})
+    assert "is not trained, agent_error: KeyError: 'broken'" in caplog.text
+
+
+async def test_a_port_for_who_has_no_client_of_ours(closing: list[Player]) -> None:
+    def fetched(url: str, key: str) -> bytes:
+        request = urllib.request.Request(f"{url}/models", headers={"authorization": f"Bearer {key}"})
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            body: bytes = answer.read()
+            return body
+
+    async def outside(player: Player, prompt: str, session_id: SessionId) -> dict[str, Any]:
+        assert session_id.base_url == f"{session_id.anthropic_base_url}/v1"
+        assert b"held" in await asyncio.to_thread(lambda: fetched(session_id.base_url, session_id.api_key))
+        return await asks_once(player, prompt, session_id)
+
+    closing.append(player := Player(outside))
+    told = await rollouts(player, LlmEngine(), 2)
+    assert [one["reward"] for one in told] == [1.0, 1.0]
+
+
+async def test_an_episodes_attributes_are_there_while_it_runs(closing: list[Player]) -> None:
+    async def looks(player: Player, prompt: str, session_id: SessionId) -> dict[str, Any]:
+        assert (player.model_name, player.max_length) == ("held", 256)
+        assert isinstance(player.hf_tokenizer, HfTokenizer)
+        return await asks_once(player, prompt, session_id)
+
+    closing.append(player := Player(looks))
+    assert not hasattr(player, "client")
+    (told,) = await rollouts(player, LlmEngine())
+    assert told["reward"] == 1.0
+    with pytest.raises(AttributeError, match="max_length is an episode's own"):
+        _ = player.max_length
+
+
+async def test_a_tokenizer_without_a_template_ends_the_run(closing: list[Player]) -> None:
+    """Each rollout would fail for it: better the first."""
+    player = Player(asks_once)
+    for _ in range(2):
+        with pytest.raises(ConfigError, match="brings no chat template"):
+            await rollouts(player, LlmEngine(), hf_tokenizer=HfTokenizer(None))
+
+
+async def test_logits_end_the_run(closing: list[Player]) -> None:
+    with pytest.raises(ConfigError, match="logprobs_mode=raw_logits"):
+        await rollouts(Player(asks_once), LlmEngine(Script(), logprobs_mode="raw_logits"))
