@@ -64,7 +64,8 @@ class _Exchange(httpx2.AsyncByteStream):
             if body := message.get("body"):
                 yield body
             more = message.get("more_body", False)
-        await self._running
+        await asyncio.wait({self._running})  # whoever cancels the caller does not mean the application
+        self._running.result()
 
     async def _heard(self) -> Message | None:
         try:

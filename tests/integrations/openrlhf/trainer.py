@@ -1,4 +1,4 @@
-"""A trainer on this event loop, as far as an executor sees of one: vLLM's stub, a tokenizer, and how `execute` is called."""
+"""A trainer on this event loop, as far as an executor sees of one: an engine, a tokenizer, and how it is called."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The 19 cases of FIELD A2, by number, through OpenRLHF's own rollout actor under Ray and its own trainer's code.
 
-Each rollout is a right sample, which is to say what the engine's log says, or all mask, with its reason. `train.py` plays
-them all in OpenRLHF's environment, once; what it writes is looked at here.
+Each rollout is a right sample, which is to say what the engine's log says, or all mask, with its reason. `train.py`
+plays them all in OpenRLHF's environment, once; what it writes is looked at here.
 """
 
 from __future__ import annotations
@@ -51,7 +51,14 @@ rules = [
   {when = 'And in Paris\?', say = "It rains in Paris, too."},
   {when = 'case_03', say = "Hello there.\n\n"},
   {when = 'case_05', say = "🙂🙃🤖🦀🎈"},
-  {when = 'case_04|case_15', say = "<think>\nLook.\n</think>\n\n<tool_call>\n{\"name\": \"look\", \"arguments\": {}}\n</tool_call>"},
+  {when = 'case_04|case_15', say = '''
+<think>
+Look.
+</think>
+
+<tool_call>
+{"name": "look", "arguments": {"city": "Paris"}}
+</tool_call>'''},
 ]
 """
 TRAINED = [name for name in CASES if name not in ("case_17", "case_18", "case_19", "silent", "pictured")]

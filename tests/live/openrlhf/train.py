@@ -1,7 +1,7 @@
 """Rollouts of every case through OpenRLHF's own code, in its own environment: `python train.py TOKENIZER FOLDER`.
 
-Ray, `RolloutRayActor`, `SamplesGenerator`, `Experience`, `RemoteExperienceMaker` and `PolicyLoss` are the real ones. What is
-not there is vLLM (the folder `stubs`), and what needs a GPU to be imported. Writes FOLDER/told.json.
+Ray, `RolloutRayActor`, `SamplesGenerator`, `Experience`, `RemoteExperienceMaker` and `PolicyLoss` are the real ones.
+What is not there is vLLM (the folder `stubs`), and what needs a GPU to be imported. Writes FOLDER/told.json.
 """
 
 from __future__ import annotations
@@ -80,8 +80,13 @@ def actor(tokenizer: str, folder: Path, name: str, agent: str) -> Any:
     )
 
 
-def asked(generator: Any, prompts: list[str], labels: list[str], images: Any = None, n: int = ROLLOUTS) -> list[Any]:
-    return generator._dispatch_prompts_to_vllm(prompts, labels, images=images, n_samples_per_prompt=n, **SAMPLING)
+def asked(generator: Any, prompt: str, label: str) -> Any:
+    images = [["cat.png"]] if label == "pictured" else None
+    rollouts = 2 * ROLLOUTS if label == "case_17" else ROLLOUTS
+    (ref,) = generator._dispatch_prompts_to_vllm(
+        [prompt], [label], images=images, n_samples_per_prompt=rollouts, **SAMPLING
+    )
+    return ref
 
 
 def trained(generator: Any, responses: list[Any], pad: int) -> list[dict[str, Any]]:
@@ -119,39 +124,24 @@ def _losses(batch: Any, actions: int) -> dict[str, Any]:
 
 def main(tokenizer: str, folder: Path) -> dict[str, Any]:
     loaded = AutoTokenizer.from_pretrained(tokenizer)
-    one, two, upstream = (
-        actor(tokenizer, folder, "one", "agents.py"),
-        actor(tokenizer, folder, "two", "agents.py"),
-        actor(tokenizer, folder, "upstream", "upstream_agent.py"),
-    )
-    strategy = SimpleNamespace(args=ARGS)
-    first, second, third = (SamplesGenerator(strategy, None, None, loaded, [engine]) for engine in (one, two, upstream))
-    cases = json.loads((folder / "cases.json").read_text())
-    prompts = {label: prompt for label, prompt in cases.items()}
-    prompts["case_18"] = preprocess_data(
-        {"input": cases["case_18"]}, input_key="input", apply_chat_template=loaded.apply_chat_template
-    )[0]
-    labels = list(prompts)
-    rollouts = {label: 4 if label == "case_17" else ROLLOUTS for label in labels}
-    refs = {
-        label: asked(
-            first,
-            [prompts[label]],
-            [label],
-            [["cat.png"]] if label == "pictured" else None,
-            rollouts[label],
-        )
-        for label in labels
+    agents = {"one": "agents.py", "two": "agents.py", "upstream": "upstream_agent.py"}
+    generators = {
+        name: SamplesGenerator(SimpleNamespace(args=ARGS), None, None, loaded, [actor(tokenizer, folder, name, agent)])
+        for name, agent in agents.items()
     }
-    refs["case_16_too"] = asked(second, [prompts["case_16"]], ["case_16"])
-    refs["upstream"] = asked(third, ["What is it like?"], ["a label"])
-    responses = {label: [one for group in ray.get(ref) for one in group] for label, ref in refs.items()}
+    prompts: dict[str, str] = json.loads((folder / "cases.json").read_text())
+    templated = {"input_key": "input", "apply_chat_template": loaded.apply_chat_template}
+    prompts["case_18"], _ = preprocess_data({"input": prompts["case_18"]}, **templated)
+    refs = {label: asked(generators["one"], prompt, label) for label, prompt in prompts.items()}
+    refs["case_16_too"] = asked(generators["two"], prompts["case_16"], "case_16")
+    refs["upstream"] = asked(generators["upstream"], "What is it like?", "a label")
+    responses = {label: ray.get(ref) for label, ref in refs.items()}
     every = [one for group in responses.values() for one in group]
-    batches = iter(trained(first, every, loaded.pad_token_id))
-    told = {}
-    for label, group in responses.items():
-        told[label] = {"responses": group, "batches": [next(batches) for _ in range(len(group) // ROLLOUTS)]}
-    return told
+    batches = iter(trained(generators["one"], every, loaded.pad_token_id))
+    return {
+        label: {"responses": group, "batches": [next(batches) for _ in range(len(group) // ROLLOUTS)]}
+        for label, group in responses.items()
+    }
 
 
 if __name__ == "__main__":
