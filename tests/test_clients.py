@@ -37,7 +37,7 @@ async def test_a_caller_that_is_cancelled_at_the_end_of_a_stream_hears_of_its_ow
 
     response = await InProcess(app).handle_async_request(REQUEST)
     with anyio.CancelScope() as scope:
-        async for _ in response.stream:
+        async for _ in response.aiter_raw():
             await lingering.wait()
             asyncio.get_running_loop().call_soon(scope.cancel)
     assert scope.cancelled_caught

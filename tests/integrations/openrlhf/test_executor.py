@@ -6,6 +6,7 @@ import urllib.request
 from collections.abc import AsyncIterator
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -42,7 +43,7 @@ async def test_a_rollout_is_what_the_engine_said(closing: list[Player]) -> None:
     for (start, end), call in zip(told["action_ranges"], engine.calls, strict=True):
         assert tokens[:start] == call.prompt
         assert tokens[start:end] == list(call.choices[0].ids)
-        assert logprobs[start:end] == np.float32(call.choices[0].logprobs).tolist()
+        assert logprobs[start:end] == np.array(call.choices[0].logprobs, np.float32).tolist()
 
 
 async def test_siblings_share_neither_params_nor_sessions(closing: list[Player]) -> None:
@@ -166,6 +167,24 @@ async def test_a_port_for_who_has_no_client_of_ours(closing: list[Player]) -> No
     closing.append(player := Player(outside))
     told = await rollouts(player, LlmEngine(), 2)
     assert [one["reward"] for one in told] == [1.0, 1.0]
+
+
+async def test_two_executors_at_once_each_with_a_port(closing: list[Player]) -> None:
+    def asked(session_id: SessionId, prompt: str) -> None:
+        body = msgspec.json.encode({"model": "m", "messages": [{"role": "user", "content": prompt}]})
+        with urllib.request.urlopen(f"{session_id.base_url}/chat/completions", body, timeout=30) as answer:
+            assert answer.headers["x-session-id"] == session_id
+
+    async def outside(player: Player, prompt: str, session_id: SessionId) -> dict[str, Any]:
+        await asyncio.to_thread(asked, session_id, prompt)
+        return {"reward": 1.0}
+
+    engines = [LlmEngine(), LlmEngine()]
+    closing += [Player(outside), Player(outside)]
+    told = await asyncio.gather(*(rollouts(player, engine, 3) for player, engine in zip(closing, engines, strict=True)))
+    for engine, group in zip(engines, told, strict=True):
+        said = sorted([*call.prompt, *call.choices[0].ids] for call in engine.calls)
+        assert sorted(one["observation_tokens"] for one in group) == said
 
 
 async def test_an_episodes_attributes_are_there_while_it_runs(closing: list[Player]) -> None:

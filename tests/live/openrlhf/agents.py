@@ -176,7 +176,7 @@ class AgentExecutor(Recorded):
         return 2
 
     async def case_16(self, messages: Messages, session_id: SessionId) -> int:
-        """A program without our client: HTTP, from a thread, while another executor does the same."""
+        """A program without our client: HTTP, from a thread, while two other executors play."""
         await asyncio.to_thread(_over_http, session_id, messages)
         return 1
 

@@ -10,7 +10,6 @@ import os
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import numpy as np
@@ -122,7 +121,7 @@ def _logged(log: Sequence[LoggedCall], response: Mapping[str, JSON]) -> list[Log
     assert len(logprobs) == len(tokens) <= MAX_LENGTH
     calls = []
     for start, end in response["action_ranges"]:
-        said = (tokens[start:end], np.float32(logprobs[start:end]).tolist())
+        said = (tokens[start:end], np.array(logprobs[start:end], np.float32).tolist())
         calls.append(next(call for call in log if call.prompt == tokens[:start] and _said(call) == said))
     on = np.zeros(len(tokens), bool)
     for start, end in response["action_ranges"]:
@@ -133,7 +132,7 @@ def _logged(log: Sequence[LoggedCall], response: Mapping[str, JSON]) -> list[Log
 
 def _said(call: LoggedCall) -> tuple[list[int], list[float]]:
     (choice,) = call.choices
-    return list(choice.ids), np.float32(choice.logprobs).tolist()
+    return list(choice.ids), np.array(choice.logprobs, np.float32).tolist()
 
 
 def require_batched(case: Case) -> None:
@@ -148,8 +147,8 @@ def require_batched(case: Case) -> None:
                 mask[start:end] = 1
             assert batch["sequences"][place][: len(tokens)] == tokens
             assert batch["action_mask"][place][: len(tokens) - 1] == mask[1:].tolist()
-            told = np.float32(batch["rollout_log_probs"][place][: len(tokens) - 1])
-            assert told.tolist() == np.float32(response["rollout_log_probs"][1:]).tolist()
+            kept = np.array(batch["rollout_log_probs"][place][: len(tokens) - 1], np.float32)
+            assert kept.tolist() == np.array(response["rollout_log_probs"][1:], np.float32).tolist()
 
 
 def require_masked(response: Mapping[str, JSON], reason: str) -> None:
@@ -257,9 +256,11 @@ def test_case_15_a_call_without_content_and_its_result(told: Told) -> None:
         assert "<tool_response>\nIt rains.\n</tool_response>" in told.tokenizer.decode(second.prompt)
 
 
-def test_case_16_two_executors_at_once_over_http(told: Told) -> None:
+def test_case_16_executors_at_once(told: Told) -> None:
+    """One of them over HTTP. What each was answered is in its own engine's log."""
     require_right(told, "case_16", turns=1, actor="one")
-    require_right(told, "case_16_too", turns=1, actor="two")
+    require_right(told, "upstream", turns=2, actor="upstream")
+    require_right(told, "example", turns=2, actor="example")
 
 
 def test_case_17_one_of_four_raises(told: Told) -> None:
@@ -296,6 +297,11 @@ def test_an_agent_of_the_upstream_example_runs_with_another_import(told: Told) -
         assert (response["label"], response["reward"], response["scores"]) == ("a label", 1.0, 0.5)
 
 
+def test_the_example(told: Told) -> None:
+    require_right(told, "example", turns=2, actor="example")
+    assert [response["extra_logs"]["tries"] for response in told.cases["example"].responses] == [2.0, 2.0]
+
+
 def test_an_agent_that_makes_no_call(told: Told) -> None:
     for response in told.cases["silent"].responses:
         require_masked(response, "no_calls")
@@ -307,15 +313,12 @@ def test_images_are_refused_rollout_by_rollout(told: Told) -> None:
 
 
 def test_every_sample_logs_the_same_scalars(told: Told) -> None:
-    """Those of the agent, too: what it declared, and nothing that a failed rollout would lack."""
-    first, *others = (
-        response for name, case in told.cases.items() if name != "upstream" for response in case.responses
-    )
-    assert "calls" in first["extra_logs"]
-    assert "undeclared" not in first["extra_logs"]
-    assert all(response["extra_logs"].keys() == first["extra_logs"].keys() for response in others)
-    values: list[Any] = [value for response in (first, *others) for value in response["extra_logs"].values()]
-    assert {type(value) for value in values} == {float}
+    """Also one that failed has what the agent declared, and none has what it did not."""
+    logs = [response["extra_logs"] for name in CASES for response in told.cases[name].responses]
+    assert all(one.keys() == logs[0].keys() for one in logs)
+    assert "calls" in logs[0]
+    assert "undeclared" not in logs[0]
+    assert {type(value) for one in logs for value in one.values()} == {float}
 
 
 @pytest.mark.parametrize("name", TRAINED)

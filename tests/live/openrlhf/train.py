@@ -15,6 +15,7 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 HERE = Path(__file__).parent
+ROOT = HERE.parents[2]
 NEEDS_A_GPU = ("datasets", "deepspeed", "flash_attn", "torchdata")
 MAX_LENGTH = 512
 ROLLOUTS = 2
@@ -25,11 +26,12 @@ class Absent:
     """Finds what only has to be importable."""
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
-        return ModuleSpec(name, self, is_package=True) if name.split(".")[0] in NEEDS_A_GPU else None
+        loader: Any = self
+        return ModuleSpec(name, loader, is_package=True) if name.split(".")[0] in NEEDS_A_GPU else None
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         module = ModuleType(spec.name)
-        module.__getattr__ = _nothing  # type: ignore[method-assign]
+        module.__getattr__ = _nothing
         return module
 
     def exec_module(self, module: ModuleType) -> None: ...
@@ -66,13 +68,13 @@ ARGS = SimpleNamespace(
 )
 
 
-def actor(tokenizer: str, folder: Path, name: str, agent: str) -> Any:
+def actor(tokenizer: str, folder: Path, name: str, agent: Path) -> Any:
     started: Any = RolloutRayActor.options(num_cpus=0)
     return started.remote(
         model=tokenizer,
         script=str(folder / "script.toml"),
         log=str(folder / f"{name}.jsonl"),
-        agent_func_path=str(HERE / agent),
+        agent_func_path=str(agent),
         num_gpus=0,
         distributed_executor_backend="uni",
         logprobs_mode="processed_logprobs",
@@ -124,7 +126,11 @@ def _losses(batch: Any, actions: int) -> dict[str, Any]:
 
 def main(tokenizer: str, folder: Path) -> dict[str, Any]:
     loaded = AutoTokenizer.from_pretrained(tokenizer)
-    agents = {"one": "agents.py", "two": "agents.py", "upstream": "upstream_agent.py"}
+    agents = {
+        "one": HERE / "agents.py",
+        "upstream": HERE / "upstream_agent.py",
+        "example": ROOT / "examples" / "openrlhf" / "agent.py",
+    }
     generators = {
         name: SamplesGenerator(SimpleNamespace(args=ARGS), None, None, loaded, [actor(tokenizer, folder, name, agent)])
         for name, agent in agents.items()
@@ -133,7 +139,7 @@ def main(tokenizer: str, folder: Path) -> dict[str, Any]:
     templated = {"input_key": "input", "apply_chat_template": loaded.apply_chat_template}
     prompts["case_18"], _ = preprocess_data({"input": prompts["case_18"]}, **templated)
     refs = {label: asked(generators["one"], prompt, label) for label, prompt in prompts.items()}
-    refs["case_16_too"] = asked(generators["two"], prompts["case_16"], "case_16")
+    refs["example"] = asked(generators["example"], "What is one and one?", "two")
     refs["upstream"] = asked(generators["upstream"], "What is it like?", "a label")
     responses = {label: ray.get(ref) for label, ref in refs.items()}
     every = [one for group in responses.values() for one in group]

@@ -8,7 +8,7 @@ from stenograph.integrations.openrlhf import AgentExecutor as ServedExecutor
 class AgentExecutor(ServedExecutor):
     async def run_agent(self, prompt, label, session_id):  # type: ignore[no-untyped-def]
         messages = [{"role": "user", "content": prompt}]
-        seen = []
+        seen: list[int] = []
         for question in ("And in Paris?", "Thank you."):
             response = await self.client.chat.completions.create(
                 model=self.model_name,

@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any, ClassVar, NamedTuple
 
+import msgspec
+
 from stenograph.furnish import IN_MEMORY
 from stenograph.gateway import Session
 from stenograph.integrations.openrlhf.episode import EPISODE, Episode, OfEpisode, SessionId
@@ -74,6 +76,7 @@ class Executor:
             else:
                 params = deepcopy(sampling_params)
                 outcome = await self._played(place, session, Task(prompt, label, params, max_length, hf_tokenizer))
+            outcome = msgspec.structs.replace(outcome, extra_logs={**self.extra_log_defaults, **outcome.extra_logs})
             await _ended(session, outcome)
             told = response(session.samples(), outcome, trainers, prompt_tokens(prompt, hf_tokenizer, max_length))
         finally:

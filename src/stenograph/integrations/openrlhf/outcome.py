@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import logging
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -48,7 +48,7 @@ class Outcome(Value, kw_only=True):
     extra_logs: dict[str, float] = msgspec.field(default_factory=dict)
 
 
-def said(result: object, declared: Mapping[str, float]) -> Outcome:
+def said(result: object, declared: Collection[str]) -> Outcome:
     """What `run_agent` returned: `{"reward": …, "scores"?: …, "extra_logs"?: {…}}`."""
     if result is None:
         result = {}
@@ -119,13 +119,13 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
         error = error.__cause__ or error.__context__
 
 
-def _logs(given: Mapping[str, Any], declared: Mapping[str, float]) -> dict[str, float]:
-    """Exactly what is declared: upstream joins a batch's logs by name, and fails where a sample lacks one."""
-    undeclared = sorted(given.keys() - declared.keys())
+def _logs(given: Mapping[str, Any], declared: Collection[str]) -> dict[str, float]:
+    """Nothing but what is declared: upstream joins a batch's logs by name, and fails where a sample lacks one."""
+    undeclared = [name for name in given if name not in declared]
     if undeclared:
         log.warning("extra_logs of %s are left out: name them in `extra_log_defaults`", ", ".join(undeclared))
     numbers = {name: _number(given.get(name)) for name in declared}
-    return {name: declared[name] if number is None else number for name, number in numbers.items()}
+    return {name: number for name, number in numbers.items() if number is not None}
 
 
 def _number(value: Any) -> float | None:
