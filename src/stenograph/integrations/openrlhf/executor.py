@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any, ClassVar, NamedTuple
@@ -37,7 +37,7 @@ class Task(NamedTuple):
     hf_tokenizer: Any
 
 
-class Executor:
+class Executor(ABC):
     client = OfEpisode()
     model_name = OfEpisode()
     sampling_params = OfEpisode()
