@@ -136,6 +136,34 @@ async def test_an_agent_that_takes_too_long(closing: list[Player]) -> None:
     assert len(told["observation_tokens"]) >= 2
 
 
+async def test_an_agent_that_cancels_what_it_waits_for(closing: list[Player]) -> None:
+    async def cancels(player: Player, prompt: str, session_id: SessionId) -> None:
+        own = asyncio.ensure_future(asyncio.Event().wait())
+        asyncio.get_running_loop().call_soon(own.cancel)
+        await own
+
+    closing.append(player := Player(cancels))
+    (told,) = await rollouts(player, LlmEngine())
+    assert told["extra_logs"]["stenograph_failed_agent_error"] == 1.0
+
+
+async def test_a_trainer_that_cancels_a_rollout(closing: list[Player]) -> None:
+    waiting = asyncio.Event()
+
+    async def waits(player: Player, prompt: str, session_id: SessionId) -> None:
+        waiting.set()
+        await asyncio.Event().wait()
+
+    closing.append(player := Player(waits))
+    playing = asyncio.ensure_future(rollouts(player, LlmEngine()))
+    await waiting.wait()
+    playing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await playing
+    (opened,) = player._places()._open.values()
+    assert list((await opened).gateway._at_desk().registry.all_facts()) == []
+
+
 async def test_what_was_sampled_before_the_agent_failed_is_masked(
     closing: list[Player], caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -207,6 +235,11 @@ async def test_a_tokenizer_without_a_template_ends_the_run(closing: list[Player]
     for _ in range(2):
         with pytest.raises(ConfigError, match="brings no chat template"):
             await rollouts(player, LlmEngine(), hf_tokenizer=HfTokenizer(None))
+
+
+async def test_what_is_no_tokenizer_ends_the_run(closing: list[Player]) -> None:
+    with pytest.raises(ConfigError, match="one of transformers' fast tokenizers"):
+        await rollouts(Player(asks_once), LlmEngine(), hf_tokenizer=object())
 
 
 async def test_logits_end_the_run(closing: list[Player]) -> None:

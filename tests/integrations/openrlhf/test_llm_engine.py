@@ -82,14 +82,21 @@ async def test_every_parameter_is_written_out_in_vllms_own_words() -> None:
     await sampled(engine, temperature=0.5, stop=("x",), stop_token_ids=(2,), logit_bias={7: 1.0}, seed=3)
     await sampled(engine, top_k=4)
     first, second = engine.params
-    usual = {
+    usual: dict[str, Any] = {
         "n": 1,
         "max_tokens": 8,
         "logprobs": 1,
         "skip_special_tokens": False,
         "spaces_between_special_tokens": False,
     }
-    said = {"temperature": 0.5, "top_k": -1, "stop": ["x"], "stop_token_ids": [2], "logit_bias": {7: 1.0}, "seed": 3}
+    said: dict[str, Any] = {
+        "temperature": 0.5,
+        "top_k": -1,
+        "stop": ["x"],
+        "stop_token_ids": [2],
+        "logit_bias": {7: 1.0},
+        "seed": 3,
+    }
     assert first == SamplingParams(**usual, **said)
     assert second == SamplingParams(**usual, top_k=4)
 

@@ -35,9 +35,6 @@ class HfTokenizer:
         self.model_max_length = 2048
         self.eos_token_id = 2
 
-    def __len__(self) -> int:
-        return self.backend_tokenizer.get_vocab_size()
-
     def __call__(self, text: str, add_special_tokens: bool) -> dict[str, list[int]]:
         return {"input_ids": self.backend_tokenizer.encode(text, add_special_tokens=add_special_tokens).ids}
 

@@ -31,7 +31,7 @@ class Absent:
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         module = ModuleType(spec.name)
-        module.__getattr__ = _nothing
+        vars(module)["__getattr__"] = _nothing
         return module
 
     def exec_module(self, module: ModuleType) -> None: ...
@@ -43,7 +43,7 @@ def _nothing(name: str) -> Any:
     return object
 
 
-sys.meta_path.append(Absent())  # type: ignore[arg-type]
+sys.meta_path.append(Absent())
 
 import ray  # noqa: E402
 import torch  # noqa: E402

@@ -78,7 +78,9 @@ class Executor(ABC):
                 outcome = await self._played(place, session, Task(prompt, label, params, max_length, hf_tokenizer))
             outcome = msgspec.structs.replace(outcome, extra_logs={**self.extra_log_defaults, **outcome.extra_logs})
             await _ended(session, outcome)
-            told = response(session.samples(), outcome, trainers, prompt_tokens(prompt, hf_tokenizer, max_length))
+            samples = session.samples()
+            instead = [] if samples else prompt_tokens(prompt, hf_tokenizer, max_length)
+            told = response(samples, outcome, trainers, instead)
         finally:
             await _left(place, session)
         asked_for_logprobs = getattr(sampling_params, "logprobs", None) is not None
@@ -92,7 +94,9 @@ class Executor(ABC):
                 result = await self._run(episode, task, SessionId.of(session.id, session.api_key, place))
             outcome = said(result, self.extra_log_defaults)
             return judged(outcome, session.record(), task.prompt, task.hf_tokenizer)
-        except Exception as error:
+        except (Exception, asyncio.CancelledError) as error:
+            if _cancelled_from_outside(error):
+                raise
             log.debug("session %s", session.id, exc_info=True)
             return failed(error)
 
@@ -108,6 +112,12 @@ class Executor(ABC):
         """Made when it is first wanted: a subclass need not call our constructor."""
         places: Places = vars(self).setdefault("_stenograph_places", Places())
         return places
+
+
+def _cancelled_from_outside(error: BaseException) -> bool:
+    """An agent may cancel tasks of its own, and wait for them."""
+    task = asyncio.current_task()
+    return isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0
 
 
 async def _ended(session: Session, outcome: Outcome) -> None:

@@ -63,7 +63,7 @@ def said(result: object, declared: Collection[str]) -> Outcome:
     return Outcome(reward=reward, scores=reward if scores is None else scores, extra_logs=logs)
 
 
-def failed(error: Exception) -> Outcome:
+def failed(error: BaseException) -> Outcome:
     return Outcome(failure=_blame(error), detail=f"{type(error).__name__}: {error}")
 
 
@@ -98,7 +98,7 @@ def _templated_twice(prompt: str, record: StoredSession, hf_tokenizer: Any) -> b
     return begins_reply != "" and prompt.endswith(begins_reply)
 
 
-def _blame(error: Exception) -> Failure:
+def _blame(error: BaseException) -> Failure:
     """By what was raised, or what that was raised from: the SDKs' errors have a status, and OpenAI's a code."""
     for one in _chain(error):
         status = getattr(one, "status_code", None)

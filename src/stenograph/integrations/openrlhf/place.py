@@ -26,6 +26,8 @@ from stenograph.server.listening import LOOPBACK, bound, configured
 IN_FLIGHT = 1 << 16
 """vLLM has a queue of its own, and as many rollouts at once as the trainer wants."""
 
+LIKENESS = ("name_or_path", "vocab_size", "special_tokens_map", "chat_template")
+
 
 class Wanted(NamedTuple):
     """What an `execute` is called with, as far as a gateway depends on it."""
@@ -39,14 +41,13 @@ class Wanted(NamedTuple):
     @property
     def key(self) -> tuple[object, ...]:
         """Ray hands over a new copy of the tokenizer with every prompt: what it is like says whether it is the same."""
-        tokenizer = self.hf_tokenizer
-        likeness = (tokenizer.name_or_path, len(tokenizer), tokenizer.chat_template, tokenizer.special_tokens_map)
-        return asyncio.get_running_loop(), id(self.llm_engine), self.max_length, repr(likeness)
+        likeness = repr([getattr(self.hf_tokenizer, name, None) for name in LIKENESS])
+        return asyncio.get_running_loop(), id(self.llm_engine), self.max_length, likeness
 
 
 class Place:
     def __init__(self, wanted: Wanted, settings: Mapping[str, Any]) -> None:
-        self.model_name = str(wanted.hf_tokenizer.name_or_path) or "policy"
+        self.model_name = str(getattr(wanted.hf_tokenizer, "name_or_path", "")) or "policy"
         self._llm_engine = wanted.llm_engine
         """Kept, so that its `id` stays its own."""
         self._loop = asyncio.get_running_loop()
@@ -105,10 +106,12 @@ class Places:
         key = wanted.key
         if key not in self._open:
             self._open[key] = asyncio.ensure_future(_opened(wanted, settings))
+        opening = self._open[key]
         try:
-            return await asyncio.shield(self._open[key])
+            return await asyncio.shield(opening)
         except Exception:
-            self._open.pop(key, None)
+            if self._open.get(key) is opening:
+                del self._open[key]
             raise
 
 
