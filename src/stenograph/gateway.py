@@ -26,6 +26,7 @@ from stenograph.live import LiveSession
 from stenograph.server import app, batch_calls
 from stenograph.server.deliveries import Deliveries
 from stenograph.server.desk import Desk
+from stenograph.server.lag import watch
 from stenograph.server.metrics import Metrics
 from stenograph.server.registry import Registry, new_key
 from stenograph.server.session_calls import opened
@@ -62,7 +63,7 @@ class Gateway:
         self.app: ASGIApp = app.build(self._at_desk)
         self._log = log
         self._desk: Desk | None = None
-        self._sweeping: asyncio.Task[None] | None = None
+        self._watches: list[asyncio.Task[None]] = []
 
     async def __aenter__(self) -> Self:
         house = await self._furnished()
@@ -71,13 +72,15 @@ class Gateway:
             for said in house.store.weights():
                 house.weights.recall(said.version, said.step)
             deliveries = Deliveries(house.store, house.now, metrics)
-            registry = Registry(house.store, house.now, self.settings.grace, deliveries)
+            registry = Registry(
+                house.store, house.now, self.settings.grace, deliveries, self.settings.max_open_sessions
+            )
         except BaseException:
             await house.engines.close()
             await house.store.close()
             raise
         self._desk = Desk(self.settings, house, registry, deliveries, metrics)
-        self._sweeping = asyncio.ensure_future(_sweep(registry))
+        self._watches = [asyncio.ensure_future(watching) for watching in (_sweep(registry), watch(metrics.lag))]
         return self
 
     async def __aexit__(
@@ -85,8 +88,8 @@ class Gateway:
     ) -> None:
         """Ends what is under way, writes what is unwritten, lets the engine go."""
         desk, self._desk = self._at_desk(), None
-        if self._sweeping is not None:
-            self._sweeping.cancel()
+        for watching in self._watches:
+            watching.cancel()
         async with contextlib.AsyncExitStack() as stack:
             stack.push_async_callback(desk.house.store.close)
             stack.push_async_callback(desk.house.engines.close)
