@@ -164,6 +164,52 @@ async def test_a_trainer_that_cancels_a_rollout(closing: list[Player]) -> None:
     assert list((await opened).gateway._at_desk().registry.all_facts()) == []
 
 
+async def test_a_prompt_that_is_templated_already(closing: list[Player]) -> None:
+    """As a message it would be templated twice; as a text it is what it is."""
+
+    async def as_text(player: Player, prompt: str, session_id: SessionId) -> dict[str, Any]:
+        await player.client.completions.create(model=player.model_name, prompt=prompt, max_tokens=4)
+        return {"reward": 1.0}
+
+    question = [{"role": "user", "content": "What is it like?"}]
+    templated = HfTokenizer().apply_chat_template(question, tokenize=False, add_generation_prompt=True)
+    reasons = []
+    for play in (asks_once, as_text):
+        closing.append(player := Player(play))
+        (told,) = await rollouts(player, LlmEngine(), prompt=templated)
+        reasons.append(told["extra_logs"]["stenograph_failed_templated_twice"])
+    assert reasons == [1.0, 0.0]
+
+
+async def test_the_branch_that_the_agent_began_is_returned_and_the_rest_is_counted(closing: list[Player]) -> None:
+    async def branches(player: Player, prompt: str, session_id: SessionId) -> dict[str, Any]:
+        first = await player.ask(prompt, max_tokens=3)
+        aside = await player.ask("Something else.", max_tokens=5)
+        assert aside.usage.completion_tokens <= 5
+        await player.ask(prompt, first.choices[0].message.content, "And now?", max_tokens=2)
+        return {"reward": 1.0}
+
+    engine = LlmEngine(Script(longest=40))
+    closing.append(player := Player(branches))
+    (told,) = await rollouts(player, engine)
+    first, aside, last = engine.calls
+    assert told["observation_tokens"] == [*last.prompt, *last.choices[0].ids]
+    assert [end - start for start, end in told["action_ranges"]] == [len(one.choices[0].ids) for one in (first, last)]
+    logs = {name.removeprefix("stenograph_"): value for name, value in told["extra_logs"].items() if value}
+    assert logs == {"branches": 2.0, "turns": 3.0, "left_out_tokens": float(len(aside.choices[0].ids))}
+    assert told["truncated"] is True
+
+
+async def test_images_are_refused_before_the_agent_is_asked(closing: list[Player]) -> None:
+    async def never(player: Player, prompt: str, session_id: SessionId) -> None:
+        raise AssertionError
+
+    closing.append(player := Player(never))
+    (told,) = await rollouts(player, LlmEngine(), images=["cat.png"])
+    assert told["extra_logs"]["stenograph_failed_images"] == 1.0
+    assert told["observation_tokens"] == HfTokenizer()("What is it like?", add_special_tokens=False)["input_ids"]
+
+
 async def test_what_was_sampled_before_the_agent_failed_is_masked(
     closing: list[Player], caplog: pytest.LogCaptureFixture
 ) -> None:

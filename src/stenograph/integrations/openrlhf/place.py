@@ -23,8 +23,9 @@ from stenograph.integrations.openrlhf.llm_engine import MAX_TOP_LOGPROBS, SUPPOR
 from stenograph.integrations.openrlhf.token_ids import WithTokenIds
 from stenograph.server.listening import LOOPBACK, bound, configured
 
-IN_FLIGHT = 1 << 16
-"""vLLM has a queue of its own, and as many rollouts at once as the trainer wants."""
+MANY = 1 << 20
+"""vLLM has a queue of its own, and a trainer begins as many rollouts at once as it wants."""
+BOUNDS = {"in_flight": MANY, "max_calls": MANY, "max_open_sessions": MANY}
 
 LIKENESS = ("name_or_path", "vocab_size", "special_tokens_map", "chat_template")
 
@@ -61,7 +62,7 @@ class Place:
             name="openrlhf-0",
             max_top_logprobs=MAX_TOP_LOGPROBS,
         )
-        self.gateway = Gateway(engine=engine, tokenizer=wanted.hf_tokenizer, **{"in_flight": IN_FLIGHT, **settings})
+        self.gateway = Gateway(engine=engine, tokenizer=wanted.hf_tokenizer, **{**BOUNDS, **settings})
 
     def client(self, session: Session) -> Any:
         """Waits for as long as an engine takes, where the agent sets no timeout: no connection can be lost here."""
