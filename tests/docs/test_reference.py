@@ -107,7 +107,11 @@ def served() -> set[str]:
     assert isinstance(built, Starlette)
     routes = [route for route in built.routes if isinstance(route, starlette.routing.Route)]
     assert len(routes) == len(built.routes)
-    return {f"{method} {route.path}" for route in routes for method in (route.methods or set()) - {"HEAD"}}
+    return {
+        f"{method} {route.path.replace(':path', '')}"
+        for route in routes
+        for method in (route.methods or set()) - {"HEAD"}
+    }
 
 
 def told() -> set[str]:

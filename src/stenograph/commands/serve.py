@@ -22,6 +22,9 @@ from stenograph.gateway import Gateway
 
 DRAIN_SECONDS = 30
 """How long calls under way may take to end after SIGTERM."""
+TELLING_SECONDS = 2
+"""The last of them, for telling who waits for a call that did not end (engines may be paused): uvicorn would cut it off
+with an error of its own."""
 
 
 def run(options: dict[str, Any]) -> int:
@@ -104,6 +107,7 @@ class _Server(uvicorn.Server):
             timeout_graceful_shutdown=DRAIN_SECONDS,
         )
         super().__init__(config)
+        self._gateway = gateway
         self._url = url
 
     @contextlib.contextmanager
@@ -122,3 +126,12 @@ class _Server(uvicorn.Server):
         await super().startup(sockets)
         if self.started:
             print(f"stenograph ready {self._url}", flush=True)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        giving_up = asyncio.get_running_loop().call_later(
+            DRAIN_SECONDS - TELLING_SECONDS, self._gateway._at_desk().registry.give_up
+        )
+        try:
+            await super().shutdown(sockets)
+        finally:
+            giving_up.cancel()

@@ -27,10 +27,16 @@ from stenograph.errors import EngineError, EvidenceError, StenographError
 SUPPORTS = frozenset({"temperature", "max_tokens"})
 
 
+class Column(Protocol):
+    """An array of numpy's, a tensor of torch's, by the slice that is used."""
+
+    def tolist(self) -> list[Any]: ...
+
+
 class Answer(TypedDict):
-    token_ids: list[int]
+    token_ids: list[int] | Column
     """Sampled, with what ended the reply as the last."""
-    logprobs: list[float]
+    logprobs: list[float] | Column
     """One a token."""
     finish_reason: str
     """`stop`, `length` or `abort`."""
@@ -100,8 +106,15 @@ def _delta(name: str, choice: int, answer: Mapping[str, JSON]) -> Delta:
             raise EvidenceError(f"{name} ended a choice with {other!r}")
     return delta_from(
         choice=choice,
-        ids=answer["token_ids"],
-        logprobs=answer["logprobs"],
+        ids=_listed(answer["token_ids"]),
+        logprobs=_listed(answer["logprobs"]),
         finish=finish,
         weight_version=answer.get("weight_version"),
     )
+
+
+def _listed(column: JSON) -> JSON:
+    """Numbers of Python's own, whoever counted: of numpy's and torch's, alone and in arrays."""
+    if isinstance(column, list | tuple):
+        return [_listed(value) for value in column]
+    return column.tolist() if hasattr(column, "tolist") else column
