@@ -70,7 +70,7 @@ async def require_one_branch_each(url: str, sessions: int, turns: int) -> None:
 
 
 async def test_verifiers(tmp_path: Path, url: str) -> None:
-    before, after = (program("VERIFIERS.md", heading, tmp_path, url) for heading in ("Before", "After"))
+    before, after = (program("verifiers.md", heading, tmp_path, url) for heading in ("Before", "After"))
     interpreter = python("verifiers-0.3.1")
     said = await lines(interpreter, after)
     assert all(re.fullmatch(r"1\.0 \[\d+, \d+\]", line) for line in said)
@@ -80,20 +80,20 @@ async def test_verifiers(tmp_path: Path, url: str) -> None:
 
 
 async def test_agent_lightning(tmp_path: Path, url: str) -> None:
-    said = await lines(HERE, program("AGENT-LIGHTNING.md", "After", tmp_path, url))
+    said = await lines(HERE, program("agent-lightning.md", "After", tmp_path, url))
     assert all(re.fullmatch(r"1\.0 [1-9]\d* [1-9]\d*", line) for line in said)
     assert len(said) == 4
     await require_one_branch_each(url, sessions=4, turns=2)
-    compile(program("AGENT-LIGHTNING.md", "Before", tmp_path, url).read_text(), "before", "exec")  # it wants GPUs
+    compile(program("agent-lightning.md", "Before", tmp_path, url).read_text(), "before", "exec")  # it wants GPUs
 
 
 async def test_rllm(tmp_path: Path, url: str) -> None:
-    (line,) = await lines(HERE, program("RLLM.md", "After", tmp_path, url))
+    (line,) = await lines(HERE, program("rllm.md", "After", tmp_path, url))
     assert re.fullmatch(r"1\.0 [1-9]\d* [1-9]\d*", line)
     await require_one_branch_each(url, sessions=1, turns=2)
     interpreter = python("rllm")
     async with rllm_gateway(interpreter, tmp_path, url) as theirs:
-        said = await lines(interpreter, program("RLLM.md", "Before", tmp_path, theirs))
+        said = await lines(interpreter, program("rllm.md", "Before", tmp_path, theirs))
     assert 1 <= len(said) <= 2  # it records after it has answered: the last call may not be there yet
     assert all(re.fullmatch(r"1\.0 [1-9]\d* ([1-9]\d*) \1", line) for line in said)
 
