@@ -16,7 +16,7 @@ from stenograph.core import Delta, EngineInfo, Ids, Request
 from stenograph.engine import logprob_kind, vllm_generate, vllm_wire
 from stenograph.engine.http import Http, Refusal, blamed
 from stenograph.engine.prompt_json import Speller, spelled
-from stenograph.engine.scoring import Scored
+from stenograph.engine.scoring import FIRST, Scored
 from stenograph.engine.vllm_score import score_body, scores_of
 from stenograph.engine.vllm_wire import GUIDES, SUPPORTS
 from stenograph.errors import (
@@ -101,13 +101,13 @@ class VllmEngine:
             raise self._blame(refusal, request) from refusal
         reader.close()
 
-    async def score(self, ids: Ids, top_k: int) -> Scored:
+    async def score(self, ids: Ids, top_k: int, start: int = FIRST) -> Scored:
         sent: list[int] = ids.tolist()
         try:
             answer = await self._http.post("/v1/completions", score_body(sent, top_k, self._model.id))
         except Refusal as refusal:
             raise blamed(self._http.label, refusal) from refusal
-        return scores_of(self._http.label, sent, top_k, answer)
+        return scores_of(self._http.label, sent, top_k, start, answer)
 
     async def healthy(self) -> bool:
         return await self._http.healthy("/health")
