@@ -261,7 +261,7 @@ def _runs(spans: Sequence[_Version]) -> Iterator[VersionRun]:
 
 
 def score_body(ids: list[int], top_k: int, start: int) -> bytes:
-    """Told is from the token before `start` on, whose own score is none. What is before that may come from the cache."""
+    """Told is from the token before `start` on, whose own score is none; what is before may come from the cache."""
     fields: dict[str, JSON] = {
         "input_ids": ids,
         "sampling_params": {"max_new_tokens": 0, "temperature": 1.0},
