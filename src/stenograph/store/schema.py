@@ -193,7 +193,7 @@ INDEXES = (
     "CREATE INDEX lesson_by_session ON lesson (session_id)",
 )
 
-"""`call_by_parent` and `lesson_by_session` are for deleting: SQLite asks of every turn that goes whether a call still refers to it."""
+"""The last two are for deleting: SQLite asks of every turn that goes whether a call still refers to it."""
 
 VERSION = 3
 MIGRATIONS: Mapping[int, tuple[str, ...]] = {

@@ -1,8 +1,9 @@
 """What the way of a request needs of a store: when `commit` returns, the records are durable (law 5).
 
 A record is written whole or not at all, and all records of one `commit` together. Of some the latest replaces the
-earlier: the facts of a session, a batch, a teacher, and what it says. Others are written once, never again: a call with its turns, and what was
-said of the weights. Tools and template arguments are content-addressed blobs, named by the hash that the call carries.
+earlier: the facts of a session, a batch, a teacher and what it says. Others are written once, never again: a call with
+its turns, and what was said of the weights. Tools and template arguments are content-addressed blobs, named by the hash
+that the call carries.
 """
 
 from __future__ import annotations
