@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from stenograph.commands.stored import stored_sessions
-from stenograph.core import Sample, State
+from stenograph.core import Sample, State, Teacher
 from stenograph.errors import ConfigError
 from stenograph.export.exclude import Exclusion
 from stenograph.export.formats.table import FORMATS
@@ -17,20 +17,26 @@ from stenograph.export.ratios import Ratios
 from stenograph.export.rollouts import single
 from stenograph.export.sample import samples
 from stenograph.store.sqlite import SqliteReader
+from stenograph.teacher.lectures import Lectures
 
 
 def run(options: dict[str, Any]) -> int:
     name, branches = options["format"], options.get("branches")
     format = FORMATS[name]
+    wanted = options.get("teacher") or []
+    if len(wanted) > format.teachers:
+        room = "one teacher" if format.teachers else "no teacher"
+        raise ConfigError(f"--format {name} has room for {room}: jsonl and parquet have it for several")
     exclusion = Exclusion(options.get("exclude") or (), main_only=branches == "main")
     ratios = Ratios(name, format.ratios)
     with SqliteReader(Path(options["store"])) as reader:
-        found = _found(reader, options, exclusion)
+        lectures = Lectures(_teachers(reader, wanted), reader.lessons)
+        found = lectures.held(_found(reader, options, exclusion))
         if not format.branches and branches is None:
             found = single(found, name)
         write(format.encode(ratios.watched(found)), options["out"])
     struck = (f"left out by {flag}: {branches}" for flag, branches in exclusion.struck.items())
-    for line in (*struck, *ratios.said()):
+    for line in (*struck, *ratios.said(), *lectures.said()):
         print(f"stenograph: {line}", file=sys.stderr)
     return 0
 
@@ -41,6 +47,15 @@ def _found(reader: SqliteReader, options: dict[str, Any], exclusion: Exclusion) 
     for one in ended:
         turns = [turn for call in one.calls for turn in call.turns]
         yield from samples(one.facts, turns, options["shared"], exclusion.keep(one.facts))
+
+
+def _teachers(reader: SqliteReader, wanted: Sequence[str]) -> list[Teacher]:
+    known = {teacher.name: teacher for teacher in reader.teachers()}
+    for name in wanted:
+        if name not in known:
+            there = f"there is {', '.join(known)}" if known else "nobody has scored it"
+            raise ConfigError(f"--teacher {name}: this store has nothing of such a teacher, {there}")
+    return [known[name] for name in wanted]
 
 
 def write(pieces: Iterator[bytes], out: str) -> None:
