@@ -23,7 +23,8 @@ CONTEXT = 1000
 
 
 def odds(before: Sequence[int], id: int) -> float:
-    return -(zlib.crc32(np.array([*before, id], np.int32).tobytes()) % 4000) / 1024
+    """Below all of the likeliest."""
+    return -4 - (zlib.crc32(np.array([*before, id], np.int32).tobytes()) % 4000) / 1024
 
 
 def likeliest(before: Sequence[int], count: int) -> list[tuple[int, float]]:
