@@ -80,6 +80,10 @@ class Tokenizer:
         text: str = self._inner.decode(list(ids), skip_special_tokens=False)
         return text
 
+    def decode_each(self, ids: Iterable[int]) -> list[str]:
+        """Each by itself, in parallel."""
+        return self._inner.decode_batch([[id] for id in ids], skip_special_tokens=False)
+
     def stream(self) -> TokenStream:
         return TokenStream(self._inner)
 

@@ -10,6 +10,7 @@ whole prompt.
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Iterator
 
@@ -18,6 +19,8 @@ from stenograph.render.tokenizer import Tokenizer
 
 SHOWN = 3
 """Differences that are named: enough to see of which kind they are."""
+AT_A_TIME = 4096
+"""Texts: the plain ones show most differences, and the others are not even made then."""
 PAIRS = 20_000
 """Random pairs of pieces: what is merged across their border depends on the order of merges."""
 TABLES = ("normalizer", "pre_tokenizer", "model")
@@ -50,10 +53,10 @@ def differences(student: Tokenizer, teacher: Tokenizer) -> list[str]:
     """The first few, in words; none where the two are alike."""
     if student.hash == teacher.hash:
         return []
-    found = [*_other_pieces(student, teacher)]
+    found = [*itertools.islice(_other_pieces(student, teacher), SHOWN)]
     if not found and not _equal_tables(student, teacher):
-        found = [*_other_ids(student, teacher)]
-    return found[:SHOWN]
+        found = [*itertools.islice(_other_ids(student, teacher), SHOWN)]
+    return found
 
 
 def _other_pieces(student: Tokenizer, teacher: Tokenizer) -> Iterator[str]:
@@ -76,10 +79,11 @@ def _added(tables: JSON) -> list[JSON]:
 
 
 def _other_ids(student: Tokenizer, teacher: Tokenizer) -> Iterator[str]:
-    texts = list(panel(student))
-    for text, ours, theirs in zip(texts, student.encode_all(texts), teacher.encode_all(texts), strict=True):
-        if ours != theirs:
-            yield f"{text!r} is {_spelt(student, ours)} to the student and {_spelt(teacher, theirs)} to the teacher"
+    left = panel(student)
+    while texts := [*itertools.islice(left, AT_A_TIME)]:
+        for text, ours, theirs in zip(texts, student.encode_all(texts), teacher.encode_all(texts), strict=True):
+            if ours != theirs:
+                yield f"{text!r} is {_spelt(student, ours)} to the student and {_spelt(teacher, theirs)} to the teacher"
 
 
 def _spelt(tokenizer: Tokenizer, ids: list[int]) -> str:
@@ -91,7 +95,7 @@ def panel(student: Tokenizer) -> Iterator[str]:
     yield from PANEL
     for token in student.added:
         yield from (f"a{token}b", f"a {token} b", f"A\n{token}\nB", token.upper(), f"{token}{token}")
-    pieces = [student.decode([id]) for id in sorted(student.pieces)]
+    pieces = student.decode_each(sorted(student.pieces))
     yield from pieces
     dice = random.Random(0)
     yield from (dice.choice(pieces) + dice.choice(pieces) for _ in range(PAIRS))

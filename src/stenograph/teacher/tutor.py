@@ -11,12 +11,14 @@ import numpy as np
 from stenograph.core import EngineInfo, Ids, Teacher, Teaching
 from stenograph.engine.engine import Engine
 from stenograph.engine.scoring import FIRST, Scored, Scoring
-from stenograph.errors import CallerError, EngineError
+from stenograph.errors import CallerError, EngineError, Overloaded
 from stenograph.teacher.lessons import UNKNOWN
 from stenograph.teacher.order import in_order
 
 PAUSES = (0.5, 2.0, 8.0)
 """Seconds before a sequence is tried again."""
+PASSING = (EngineError, Overloaded)
+"""What may be otherwise the next time."""
 
 
 class ScoringEngine(Engine, Scoring, Protocol): ...
@@ -51,7 +53,7 @@ class Tutor:
         for pause in self._pauses:
             try:
                 return self._counted(ids, await self._engine.score(ids, top_k, start))
-            except EngineError:
+            except PASSING:
                 await asyncio.sleep(pause)
         return self._counted(ids, await self._engine.score(ids, top_k, start))
 
