@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -44,6 +45,14 @@ class Job(Value):
     @property
     def start(self) -> int:
         return self.runs[0].start + self.shift
+
+
+class Plan(NamedTuple):
+    jobs: list[Job]
+    elsewhere: list[asyncio.Event]
+    """What somebody else is scoring."""
+    failures: list[Lesson]
+    """Of what cannot even be sent."""
 
 
 class Tally(Value):
@@ -90,12 +99,14 @@ class Teachers:
         left = [one for one in readings if id(one) not in skipped]
         lacked = set[str]()
         while True:
-            jobs, elsewhere = self._planned(tutor, left, failed)
-            if not jobs and not elsewhere:
+            plan = self._planned(tutor, left, failed)
+            if plan.failures:
+                await self._store.commit(plan.failures)
+            if not plan.jobs and not plan.elsewhere:
                 break
-            lacked |= {job.reading.sample.id for job in jobs}
-            await self._work(tutor, jobs, failed, tell)
-            for event in elsewhere:
+            lacked |= {job.reading.sample.id for job in plan.jobs}
+            await self._work(tutor, plan.jobs, failed, tell)
+            for event in plan.elsewhere:
                 await event.wait()
             left = [one for one in left if one.sample.id not in failed]
         scored = len(lacked - failed.keys())
@@ -113,25 +124,26 @@ class Teachers:
 
     # -- what is missing -----------------------------------------------------------------------------------
 
-    def _planned(
-        self, tutor: Tutor, readings: Sequence[Reading], failed: dict[str, str]
-    ) -> tuple[list[Job], list[asyncio.Event]]:
-        """The sequences to score, and what somebody else is scoring. One that cannot be scored is noted in `failed`."""
-        jobs: list[Job] = []
-        elsewhere: list[asyncio.Event] = []
+    def _planned(self, tutor: Tutor, readings: Sequence[Reading], failed: dict[str, str]) -> Plan:
+        """One that cannot be scored is noted in `failed`."""
+        plan = Plan([], [], [])
         claimed: set[str] = set()
         for reading in readings:
             try:
                 asked = wanted(tutor.facts, reading.sample)
-                runs = lessons.lacking(asked, self._store.lessons(lessons.keys(asked)))
-                elsewhere += [self._under_way[run.key] for run in runs if run.key in self._under_way]
-                mine = [run for run in runs if run.key not in self._under_way and run.key not in claimed]
-                if mine:
-                    jobs.append(self._job(tutor, reading, asked, mine))
-                    claimed |= {run.key for run in mine}
             except CallerError as error:
                 failed[reading.sample.id] = error.message
-        return jobs, elsewhere
+                continue
+            runs = lessons.lacking(asked, self._store.lessons(lessons.keys(asked)))
+            plan.elsewhere.extend(self._under_way[run.key] for run in runs if run.key in self._under_way)
+            mine = [run for run in runs if run.key not in self._under_way and run.key not in claimed]
+            try:
+                plan.jobs.extend([self._job(tutor, reading, asked, mine)] if mine else [])
+                claimed |= {run.key for run in mine}
+            except CallerError as error:
+                failed[reading.sample.id] = error.message
+                plan.failures.append(lessons.failure(asked, reading.sample.session_id, error.message))
+        return plan
 
     def _job(self, tutor: Tutor, reading: Reading, asked: Wanted, runs: Sequence[Run]) -> Job:
         tokens = reading.sample.tokens
