@@ -16,7 +16,7 @@ demo: $(READY) ## eight rollouts on a real model: samples, a report, and what to
 	@$(BIN)/stenograph demo --out demo
 
 test: $(READY) ## the whole test suite
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadgroup
 
 check: $(READY) ## format, lint, strict types, import law, public surface
 	@$(BIN)/ruff format --check .

@@ -139,6 +139,8 @@ def _serve(commands: Commands) -> None:
         help="white space before a JSON answer, so often, for tunnels that cut idle connections (default: never)",
     )
     add("--admin-key", metavar="KEY", help="needed for session calls, and makes session keys needed")
+    add("--max-open-sessions", type=int, metavar="N", help="more are refused with 429 (default: 100000)")
+    add("--max-calls", type=int, metavar="N", help="calls under way at once; more are refused with 429 (default: 8192)")
     add("--max-body-bytes", type=int, metavar="N", help="longer bodies are refused (default: 67108864)")
     add("--config", metavar="FILE.toml", help="the same settings in a file; flags win")  # fmt: skip
 

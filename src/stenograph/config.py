@@ -86,6 +86,9 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
     """Seconds of silence after which a JSON answer that is under way gets white space in front; 0: never. For tunnels
     that cut idle connections."""
     admin_key: Text | None = None
+    max_open_sessions: Annotated[int, Meta(ge=1)] = 100_000
+    max_calls: Annotated[int, Meta(ge=1)] = 8192
+    """Model calls under way at once, waiting ones too."""
     max_body_bytes: Annotated[int, Meta(ge=1)] = MAX_BODY_BYTES
 
     def engines(self) -> tuple[EngineSpec, ...]:

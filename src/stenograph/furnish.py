@@ -34,10 +34,12 @@ CALL_ID_LENGTH = 9
 """What Mistral's templates insist on; every other takes it too."""
 
 
-async def furnished(settings: Settings, log: Path | None = None, own: Engine | None = None) -> House:
-    """`log`: where an embedded engine writes down what it was sent and returned. `own`: an engine that the caller
-    brings, in place of those that the settings name."""
-    pool, info, (files, tokenizer) = await _pooled(settings, log, own)
+async def furnished(
+    settings: Settings, log: Path | None = None, own: Engine | None = None, brought: ModelFiles | None = None
+) -> House:
+    """`log`: where an embedded engine writes down what it was sent and returned. `own`, `brought`: an engine, and a
+    tokenizer with its template, that the caller has already, in place of those that the settings name."""
+    pool, info, (files, tokenizer) = await _pooled(settings, log, own, brought)
     try:
         renderer = await asyncio.to_thread(renderer_of, settings, files, tokenizer)
         store = open_store(settings.store)
@@ -93,12 +95,16 @@ NEED_TOKENIZER = ("local", "llamacpp", "torch", "scripted")
 Loaded: TypeAlias = tuple[ModelFiles, Tokenizer]
 
 
-async def _pooled(settings: Settings, log: Path | None, own: Engine | None) -> tuple[Pool, EngineInfo, Loaded]:
+async def _pooled(
+    settings: Settings, log: Path | None, own: Engine | None, brought: ModelFiles | None
+) -> tuple[Pool, EngineInfo, Loaded]:
     specs = settings.engines()
     if own is None and not specs:
         raise ConfigError("give an --engine KIND=WHERE, or several")
     needing = next((spec for spec in specs if spec.kind in NEED_TOKENIZER), None)
-    loaded = await asyncio.to_thread(model_files, settings.tokenizer or _brought_by(needing)) if needing else None
+    loaded = (brought, load_tokenizer(brought)) if brought else None
+    if loaded is None and needing is not None:
+        loaded = await asyncio.to_thread(model_files, settings.tokenizer or _brought_by(needing))
     engines = [own] if own else [_engine(spec, f"{spec.kind}-{place}", loaded, log) for place, spec in enumerate(specs)]
     pool = Pool(engines, settings.in_flight)
     try:

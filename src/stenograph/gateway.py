@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -13,6 +14,7 @@ import msgspec
 from numpy.typing import NDArray
 from starlette.types import ASGIApp
 
+from stenograph.assets.trainers import read_tokenizer
 from stenograph.config import Settings, settings
 from stenograph.core import JSON, Sample, State
 from stenograph.engine.engine import Engine
@@ -25,6 +27,7 @@ from stenograph.live import LiveSession
 from stenograph.server import app, batch_calls
 from stenograph.server.deliveries import Deliveries
 from stenograph.server.desk import Desk
+from stenograph.server.lag import watch
 from stenograph.server.metrics import Metrics
 from stenograph.server.registry import Registry, new_key
 from stenograph.server.session_calls import opened
@@ -49,16 +52,19 @@ class Gateway:
 
     def __init__(self, *, engine: str | Sequence[str] | Engine, log: Path | None = None, **options: Any) -> None:
         """`engine`: `KIND=WHERE`, as on the command line, or an object of one's own that meets `Engine`. `options`: the
-        other fields of `config.Settings` (`tokenizer`, `store` …); without a `store` nothing is written to disk.
-        `log`: where an embedded engine writes what it was sent."""
-        named = {key.replace("_", "-"): value for key, value in options.items() if value is not None}
+        other fields of `config.Settings` (`tokenizer`, `store` …); without a `store` nothing is written to disk. A
+        `tokenizer` may be transformers' own object, too. `log`: where an embedded engine writes what it was sent."""
+        given = {key: os.fspath(value) if isinstance(value, os.PathLike) else value for key, value in options.items()}
+        by_name = isinstance(given.get("tokenizer"), str | None)
+        self._brought = None if by_name else read_tokenizer(given.pop("tokenizer"))
+        named = {key.replace("_", "-"): value for key, value in given.items() if value is not None}
         listed = [engine] if isinstance(engine, str) else list(engine) if isinstance(engine, Sequence) else []
         self._own_engine = None if isinstance(engine, str | Sequence) else engine
         self.settings: Settings = settings({"store": IN_MEMORY, **named, "engine": listed})
         self.app: ASGIApp = app.build(self._at_desk)
         self._log = log
         self._desk: Desk | None = None
-        self._sweeping: asyncio.Task[None] | None = None
+        self._watches: list[asyncio.Task[None]] = []
 
     async def __aenter__(self) -> Self:
         house = await self._furnished()
@@ -67,7 +73,9 @@ class Gateway:
             for said in house.store.weights():
                 house.weights.recall(said.version, said.step)
             deliveries = Deliveries(house.store, house.now, metrics)
-            registry = Registry(house.store, house.now, self.settings.grace, deliveries)
+            registry = Registry(
+                house.store, house.now, self.settings.grace, deliveries, self.settings.max_open_sessions
+            )
             student = Student(house.renderer.tokenizer, lambda: house.renderer)
             teachers = await hired(self.settings.teachers(), lambda _: student, house.store)
         except BaseException:
@@ -75,7 +83,7 @@ class Gateway:
             await house.store.close()
             raise
         self._desk = Desk(self.settings, house, registry, deliveries, metrics, teachers)
-        self._sweeping = asyncio.ensure_future(_sweep(registry))
+        self._watches = [asyncio.ensure_future(watching) for watching in (_sweep(registry), watch(metrics.lag))]
         return self
 
     async def __aexit__(
@@ -83,8 +91,8 @@ class Gateway:
     ) -> None:
         """Ends what is under way, writes what is unwritten, lets the engine go."""
         desk, self._desk = self._at_desk(), None
-        if self._sweeping is not None:
-            self._sweeping.cancel()
+        for watching in self._watches:
+            watching.cancel()
         async with contextlib.AsyncExitStack() as stack:
             stack.push_async_callback(desk.house.store.close)
             stack.push_async_callback(desk.house.engines.close)
@@ -93,7 +101,7 @@ class Gateway:
             stack.push_async_callback(desk.registry.close)
 
     async def _furnished(self) -> House:
-        return await furnished(self.settings, self._log, self._own_engine)
+        return await furnished(self.settings, self._log, self._own_engine, self._brought)
 
     @property
     def model(self) -> str:

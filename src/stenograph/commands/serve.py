@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ipaddress
 import logging
 import signal
 import socket
@@ -37,7 +38,20 @@ def _settings(options: dict[str, Any]) -> Settings:
     merged = settings({**values, **flags})
     if not merged.engine:
         raise ConfigError("serve needs an engine: --engine vllm=URL, or --engine local=smollm2 to try it out")
+    if merged.admin_key is None and not _only_here(merged.host):
+        raise ConfigError(
+            f"--host {merged.host} can be reached from other machines, and without --admin-key whoever reaches it may "
+            "read and end every session: give a key, or listen on 127.0.0.1"
+        )
     return merged
+
+
+def _only_here(host: str) -> bool:
+    """A name other than `localhost` may be anywhere."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def _object(text: str) -> Any:

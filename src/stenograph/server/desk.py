@@ -10,7 +10,7 @@ import msgspec
 
 from stenograph.config import Settings
 from stenograph.core import Sample, SessionFacts
-from stenograph.errors import CallerError, NotFound, Unauthorized
+from stenograph.errors import CallerError, NotFound, Overloaded, Unauthorized
 from stenograph.export.sample import Shared, samples
 from stenograph.house import House
 from stenograph.live import LiveSession
@@ -49,6 +49,7 @@ class Desk:
         self.metrics = metrics
         self.teachers = teachers
         self._without_session = 0
+        self._calls = 0
 
     # -- sessions ------------------------------------------------------------------------------------------
 
@@ -108,6 +109,7 @@ class Desk:
 
     def _own_session(self) -> LiveSession:
         self._check_anonymous()
+        self._check_room()
         self._without_session += 1
         self.metrics.without_session.inc()
         if self._without_session >= LOST_TRAINING and _is_power_of_ten(self._without_session):
@@ -128,6 +130,20 @@ class Desk:
         return await self.teachers.taught(teacher, [Reading(sample, session.tree, at) for sample in found])
 
     # -- calls ---------------------------------------------------------------------------------------------
+
+    def admit(self) -> None:
+        """One more call, until it has `left`. Each holds its body and its tokens in memory, so there may be so many."""
+        self._check_room()
+        self._calls += 1
+        self.metrics.in_flight.inc()
+
+    def left(self) -> None:
+        self._calls -= 1
+        self.metrics.in_flight.dec()
+
+    def _check_room(self) -> None:
+        if self._calls >= self.settings.max_calls:
+            raise Overloaded(f"{self._calls} calls are under way already, which is all that may be")
 
     def check_model(self, model: str, *, under_session: bool) -> None:
         """'' is a caller that leaves the choice to us, where its protocol has it."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from starlette.requests import Request
 from starlette.responses import Response
 
-from stenograph.core import State
 from stenograph.errors import EngineUnavailable
 from stenograph.server.desk import Desk
 from stenograph.server.engine_calls import views
@@ -21,8 +20,7 @@ async def health(desk: Desk, request: Request) -> Response:
 
 
 async def metrics(desk: Desk, request: Request) -> Response:
-    is_open = (facts.state is State.OPEN for facts in desk.registry.all_facts())
-    desk.metrics.open_sessions.set(sum(is_open))
+    desk.metrics.open_sessions.set(desk.registry.open_sessions)
     desk.metrics.batches_waiting.set(desk.deliveries.waiting)
     desk.metrics.engines(views(desk))
     return Response(desk.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")

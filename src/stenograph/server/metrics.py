@@ -10,6 +10,7 @@ from stenograph.core import Call, Turn
 from stenograph.wire.info import EngineView
 
 SECONDS = (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100, 300, 1000)
+LAGS = (0.001, 0.003, 0.01, 0.02, 0.05, 0.1, 0.3, 1, 3)
 
 
 class Metrics:
@@ -42,6 +43,7 @@ class Metrics:
             "stenograph_first_token_seconds", "Arrival to first token", buckets=SECONDS, registry=registry
         )
         self.duration = Histogram("stenograph_call_seconds", "Arrival to record", buckets=SECONDS, registry=registry)
+        self.lag = Histogram("stenograph_loop_lag_seconds", "How late the loop is", buckets=LAGS, registry=registry)
 
     def committed(self, call: Call, turns: Sequence[Turn]) -> None:
         self.turns.inc(len(turns))

@@ -90,6 +90,7 @@ class ModelCall:
         retried = _number(headers.get("x-stainless-retry-count")) > 0
         first_try = flights.repeated(ticket, session.tree, retried=retried)
         if first_try is None:
+            desk.admit()
             first_try = flights.start(ticket, lambda emit, seal: _fly(desk, session, decoded, ticket, emit, seal))
         answer = _Answer(desk, session, first_try)
         if len(answer.turn_ids) != decoded.ask.n:
@@ -183,13 +184,14 @@ async def _fly(
 ) -> None:
     """The turn itself; a failure is counted where it left no turn."""
     try:
-        with desk.metrics.in_flight.track_inprogress():
-            await take_turn(desk.house, session, decoded.ask, ticket, emit, seal)
+        await take_turn(desk.house, session, decoded.ask, ticket, emit, seal)
     except (Exception, asyncio.CancelledError) as failure:
         attempt = _attempt(session, failure)
         if attempt is not None:
             await _count(desk, session, attempt)
         raise
+    finally:
+        desk.left()
     call = session.tree.calls[ticket.call_id]
     desk.metrics.committed(call, session.tree.choices(call))
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 import msgspec
 
 from stenograph.core import Attempt, SessionFacts, State
-from stenograph.errors import Conflict, NotFound
+from stenograph.errors import Conflict, NotFound, Overloaded
 from stenograph.live import LiveSession, revived
 from stenograph.server.deliveries import Deliveries
 from stenograph.server.flights import Flights
@@ -20,16 +20,20 @@ from stenograph.store.store import Store
 
 
 class Registry:
-    def __init__(self, store: Store, now: Callable[[], float], grace: float, deliveries: Deliveries) -> None:
+    def __init__(
+        self, store: Store, now: Callable[[], float], grace: float, deliveries: Deliveries, most_open: int
+    ) -> None:
         self._store = store
         self._now = now
         self._grace = grace
+        self._most_open = most_open
         self._deliveries = deliveries
         self._live: dict[str, LiveSession] = {}
         self._flights: dict[str, Flights] = {}
         self._facts = {facts.id: facts for facts in store.facts()}
         """Of every session, in the order in which they were opened; the live ones' own are newer."""
         self._by_key = {facts.key_hash: facts.id for facts in self._facts.values()}
+        self._open = {facts.id for facts in self._facts.values() if facts.state is State.OPEN}
         self._writing: set[asyncio.Task[None]] = set()
         self._leaving: set[str] = set()
         """Sessions that are being deleted: they keep their names until that is durable."""
@@ -41,6 +45,10 @@ class Registry:
         """The session is there at once; it is durable when the task is done (or with its first turn)."""
         if facts.id in self._facts:
             raise Conflict(f"there is a session {facts.id} already", code="session_exists", param="id")
+        if len(self._open) >= self._most_open:
+            raise Overloaded(
+                f"{self._most_open} sessions are open, which is all that may be: finish some, or give a ttl"
+            )
         session = LiveSession(facts, Tree())
         self._live[facts.id] = session
         self._by_key[facts.key_hash] = facts.id
@@ -65,6 +73,10 @@ class Registry:
     def flights(self, session: LiveSession) -> Flights:
         return self._flights.setdefault(session.facts.id, Flights(self._grace))
 
+    @property
+    def open_sessions(self) -> int:
+        return len(self._open)
+
     def all_facts(self) -> Iterator[SessionFacts]:
         """Oldest first."""
         for id, facts in list(self._facts.items()):
@@ -77,6 +89,7 @@ class Registry:
         if self._live.get(facts.id) is not session or facts.id in self._leaving:
             raise _none(facts.id)
         session.facts = self._facts[facts.id] = facts
+        (self._open.add if facts.state is State.OPEN else self._open.discard)(facts.id)
         task = asyncio.get_running_loop().create_task(self._write(session))
         return self._kept(task)
 
@@ -130,6 +143,7 @@ class Registry:
         finally:
             self._leaving.discard(id)
         self._by_key.pop(before.key_hash, None)
+        self._open.discard(id)
         for kept in (self._live, self._flights, self._facts):
             kept.pop(id, None)
         self._deliveries.forget(id)
@@ -142,9 +156,10 @@ class Registry:
     def expire(self) -> None:
         """Ends what nobody has called for its `ttl`."""
         now = self._now()
-        for facts in self.all_facts():
-            if facts.state is State.OPEN and facts.ttl is not None and now - facts.touched_at > facts.ttl:
-                session = self.must(facts.id)
+        for id in tuple(self._open):
+            facts = self._live[id].facts if id in self._live else self._facts[id]
+            if facts.ttl is not None and now - facts.touched_at > facts.ttl:
+                session = self.must(id)
                 if not self.flights(session).under_way:
                     self.end(session, State.EXPIRED, None)
 
