@@ -26,7 +26,7 @@ from stenograph.render.renderer import Renderer
 from stenograph.store.store import Store
 from stenograph.teacher import lessons
 from stenograph.teacher.opening import Beginning, Reading, beginning
-from stenograph.teacher.order import in_order
+from stenograph.teacher.order import in_order, sorting
 from stenograph.teacher.tutor import Tutor
 from stenograph.teacher.wanted import Run, Wanted, overrides, wanted
 
@@ -125,10 +125,11 @@ class Teachers:
     # -- what is missing -----------------------------------------------------------------------------------
 
     def _planned(self, tutor: Tutor, readings: Sequence[Reading], failed: dict[str, str]) -> Plan:
-        """One that cannot be scored is noted in `failed`."""
+        """One that cannot be scored is noted in `failed`. In the order in which they will be sent: a run that several
+        share is asked with the first of them, which computes it in any case."""
         plan = Plan([], [], [])
         claimed: set[str] = set()
-        for reading in readings:
+        for reading in sorted(readings, key=lambda one: sorting(one.sample.tokens)):
             try:
                 asked = wanted(tutor.facts, reading.sample)
             except CallerError as error:
