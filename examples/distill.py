@@ -24,8 +24,8 @@ QUESTIONS = (
     *("What is the sea?", "Who are you?", "What is bread made of?", "Where does the sun set?"),
     *("How do I make a friend?", "What is a dog?", "Why is the sky blue?", "What shall I eat?"),
 )
-CHOICES, LENGTH, TOP_K = 4, 24, 20
-RATE = 2e-5
+CHOICES, LENGTH, TOP_K = 4, 16, 20
+RATE = 5e-5
 
 
 async def answered(gateway: Gateway, question: str) -> list[Sample]:
@@ -83,7 +83,8 @@ async def main(folder: Path, steps: int) -> None:
     pirate = {"name": "pirate", "engine": f"torch={folder}", "system": INSTRUCTIONS, "top_k": TOP_K}
     async with Gateway(engine=engine, tokenizer=str(folder), teacher=[pirate]) as gateway:
         for step in range(steps + 1):
-            samples = [one for question in QUESTIONS for one in await answered(gateway, question)]
+            answers = await asyncio.gather(*(answered(gateway, question) for question in QUESTIONS))
+            samples = [sample for answer in answers for sample in answer]
             words = tokenizer.decode(samples[0].tokens[samples[0].mask == 1].tolist())
             print(f"step {step}: reverse KL {reverse_kl(samples):.3f}  {words!r}", flush=True)
             if step < steps:
