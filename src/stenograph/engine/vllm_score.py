@@ -43,5 +43,7 @@ def scores_of(label: str, ids: list[int], top_k: int, answer: bytes) -> Scored:
         raise EvidenceError(f"{label} answered what cannot be read: {error}") from error
     if choice.prompt_token_ids != ids or len(choice.prompt_logprobs) != len(ids):
         raise EvidenceError(f"{label} scored other tokens than it was sent")
+    if not all(key.isdecimal() for row in choice.prompt_logprobs for key in row or ()):
+        raise EvidenceError(f"{label} does not name the alternatives by their ids")
     rows = [{int(key): entry.logprob for key, entry in (row or {}).items()} for row in choice.prompt_logprobs]
     return scored_from(label, ids, [row.get(id) for id, row in zip(ids, rows, strict=True)], rows, top_k)
