@@ -79,7 +79,7 @@ async def checked(deltas: AsyncIterator[Delta], request: Request, vocab_size: in
 
 def best_first(row: Mapping[int, JSON], count: int) -> list[tuple[int, float]]:
     """A row for `delta_from`. A token that truncation left without a chance is reported as minus infinity, on a wire as
-    the sentinel or, where JSON's lack of infinities is met so, as null: it is no alternative, so it is not in the row."""
+    the sentinel, or as null, since JSON has no infinity: it is no alternative, so it is not in the row."""
     told = [(id, logprob) for id, logprob in row.items() if logprob is not None]
     if any(type(logprob) is not float and type(logprob) is not int for _, logprob in told):
         raise EvidenceError("the logprob of an alternative is no number")
