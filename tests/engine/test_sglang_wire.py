@@ -80,6 +80,29 @@ def test_alternatives_are_sglangs_own() -> None:
     assert first.top[0] == tuple(TopLogprob(id, logprob) for logprob, id, _ in best)
 
 
+def with_alternatives(*rows: Any) -> list[bytes]:
+    *before, last, done = events("length")
+    chunk = msgspec.json.decode(last)
+    told = chunk["meta_info"]["output_top_logprobs"]
+    chunk["meta_info"]["output_top_logprobs"] = [*told[: len(told) - len(rows)], *rows]
+    return [*before, msgspec.json.encode(chunk), done]
+
+
+@pytest.mark.parametrize("nothing", [None, -3.4028234663852886e38, -9999.0])
+def test_what_a_guide_left_out_is_no_alternative(nothing: float | None) -> None:
+    """SGLang says the lowest float32 of it, and a writer of JSON that knows no infinity says null."""
+    last = read(with_alternatives([[-0.5, 30, None], [nothing, 7, None]]), top=2)[-1]
+    assert last.top == ((TopLogprob(30, -0.5),),)
+
+
+@pytest.mark.parametrize(
+    "row", [None, [[-0.5]], [[-0.5, [30], None]], [[-0.5, "30", None]], [["-0.5", 30, None]], [[[], 30, None]], [[]]]
+)
+def test_alternatives_that_are_none_are_refused(row: Any) -> None:
+    with pytest.raises(EvidenceError):
+        read(with_alternatives(row), top=2)
+
+
 def versioned(*spans: tuple[str, int, int]) -> list[bytes]:
     *before, last, done = events("length")
     chunk = msgspec.json.decode(last)
