@@ -249,6 +249,17 @@ def test_the_end_of_reasoning_that_never_began(tokenizer: Tokenizer) -> None:
     assert rollout.forks == ["", "", "", REWROTE]
 
 
+def test_brackets_that_close_a_call_may_stand_in_it(tokenizer: Tokenizer) -> None:
+    rollout = _rollout(tokenizer, odd_readings.NAME_AS_KEY)
+    raw = (
+        f'<jupyter_start>[{{"look": {{"q": [{{"a": [1, {{"b": 2}}]}}], "n": 1}}}}, {{"look": {{}}}}]<jupyter_text>{EOS}'
+    )
+    reply = rollout.ask([user("Find")], [TOOL], raw=raw)
+    assert [made.arguments for made in reply.tool_calls] == [{"q": [{"a": [1, {"b": 2}]}], "n": 1}, {}]
+    rollout.ask([user("Find"), echo(reply), result(reply, 0), result(reply, 1)], [TOOL], says="Done.")
+    assert not any(rollout.forks)
+
+
 def test_a_tool_has_to_be_there_to_be_called(tokenizer: Tokenizer) -> None:
     renderer = renderer_with(tokenizer, odd_readings.NULL_CONTENT, EOS)
     reader = renderer.reader(Conversation((user("Find"),)), thinking=False, stop=(), new_call_id=lambda: "")
