@@ -165,6 +165,6 @@ SHUT_ALONE = (
 NAME_AS_KEY = (
     _TURN + "{{ m.content }}{% if m.tool_calls %}<jupyter_start>[{% for c in m.tool_calls %}"
     '{"{{ c.function.name }}": {{ c.function.arguments | tojson }}}{% if not loop.last %}, {% endif %}{% endfor %}]'
-    "<jupyter_text>{% endif %}<|im_end|>\n{% endfor %}" + _OPEN + "{% endif %}"
+    "{% endif %}<|im_end|>\n{% endfor %}" + _OPEN + "{% endif %}"
 )
 """A call is an object whose key is the tool (Apertus')."""

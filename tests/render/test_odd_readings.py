@@ -255,7 +255,7 @@ def test_the_end_of_reasoning_that_never_began(tokenizer: Tokenizer) -> None:
 
 
 def test_brackets_that_close_a_call_may_stand_in_it(tokenizer: Tokenizer) -> None:
-    raw = '<jupyter_start>[{"look": {"q": [{"a": [1, {"b": 2}]}], "n": 1}}, {"look": {}}]<jupyter_text>'
+    raw = '<jupyter_start>[{"look": {"q": [{"a": [1, {"b": 2}]}], "n": 1}}, {"look": {}}]'
     reply = _told_whole(tokenizer, odd_readings.NAME_AS_KEY, raw + EOS)
     assert [made.arguments for made in reply.tool_calls] == [{"q": [{"a": [1, {"b": 2}]}], "n": 1}, {}]
 
