@@ -161,3 +161,10 @@ SHUT_ALONE = (
     "<jupyter_text>{% endif %}{{ m.content }}" + _JSON_CALLS + "<|im_end|>\n{% endfor %}" + _OPEN + "{% endif %}"
 )
 """A reply without reasoning begins with the end of it."""
+
+NAME_AS_KEY = (
+    _TURN + "{{ m.content }}{% if m.tool_calls %}<jupyter_start>[{% for c in m.tool_calls %}"
+    '{"{{ c.function.name }}": {{ c.function.arguments | tojson }}}{% if not loop.last %}, {% endif %}{% endfor %}]'
+    "{% endif %}<|im_end|>\n{% endfor %}" + _OPEN + "{% endif %}"
+)
+"""A call is an object whose key is the tool (Apertus')."""
