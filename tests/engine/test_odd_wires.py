@@ -117,6 +117,21 @@ async def test_whatever_stands_somewhere_it_is_an_answer_or_a_refusal(wire: str,
     assert set(after) <= {*before, 7}
 
 
+@pytest.mark.parametrize("wire", list(WIRES))
+@pytest.mark.parametrize("times", [0, 2])
+async def test_an_event_that_is_lost_or_comes_twice_is_seen(wire: str, times: int) -> None:
+    """The engine's own counts tell of it, unless it held nothing."""
+    events, asked, read = WIRES[wire]
+    right = [ids(await told(read, events, asked), choice) for choice in range(asked.n)]
+    for at in range(len(events)):
+        odd = [*events[:at], *[events[at]] * times, *events[at + 1 :]]
+        try:
+            deltas = await told(read, odd, asked)
+        except (StenographError, Refusal):
+            continue
+        assert [ids(deltas, choice) for choice in range(asked.n)] == right
+
+
 @pytest.mark.parametrize("wire", ["vllm", "sglang"])
 @given(data=st.data())
 @settings(max_examples=200, deadline=None)
