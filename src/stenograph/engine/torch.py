@@ -263,6 +263,8 @@ def _context(model: Any, config: Any) -> int:
 
 
 def _ends(model: Any) -> frozenset[int]:
+    """Small models of large families keep the ends of the large vocabulary, which are none of theirs."""
     said = getattr(model.generation_config, "eos_token_id", None)
     said = model.config.get_text_config().eos_token_id if said is None else said
-    return frozenset([said] if isinstance(said, int) else said or ())
+    ends = [said] if isinstance(said, int) else said or ()
+    return frozenset(id for id in ends if id < model.config.get_text_config().vocab_size)
