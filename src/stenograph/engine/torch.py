@@ -132,8 +132,7 @@ class TorchEngine:
         if self._batch is None:
             raise EngineUnavailable(f"{self._name} was not started")
         if len(request.prompt) >= self._context:
-            message = f"the prompt has {len(request.prompt)} tokens, and the context holds {self._context}"
-            raise ContextLengthExceeded(message, param="messages")
+            raise ContextLengthExceeded.of(len(request.prompt), self._context, "messages")
         arrivals: asyncio.Queue[Delta | Exception] = asyncio.Queue()
         replies = [_Reply(Row(request, choice), self._tokenizer, arrivals) for choice in range(request.n)]
         transcript = Transcript(EngineLog(None) if logprob_kind.is_probe(request) else self._log, request)
