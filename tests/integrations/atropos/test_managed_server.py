@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 from stenograph import CallerError, ConfigError, Gateway
 from stenograph.core import EngineInfo
 from stenograph.engine.given import Answer, GivenEngine
-from stenograph.integrations.atropos import ManagedServer, backend, managed_server
+from stenograph.integrations.atropos import ManagedServer, backend, leaving, managed_server
 from tests.integrations.atropos.servers import ASKED, SMOLLM2, Server, check, fast, trained
 
 
@@ -186,9 +187,25 @@ async def test_a_reset_forgets_and_goes_on() -> None:
     await managed.chat_completion(messages=[ASKED])
     _, second = await managed.opened()
     assert (len(managed.current_nodes), first.id == second.id) == (1, False)
-    await asyncio.gather(*managed._leaving)
-    assert [facts.id for facts in gateway._at_desk().registry.all_facts()] == [second.id]
+    await asyncio.gather(*leaving.LEAVING)
+    assert sessions_of(gateway) == [second.id]
     check(managed, server)
+
+
+def sessions_of(gateway: Gateway) -> list[str]:
+    return [facts.id for facts in gateway._at_desk().registry.all_facts()]
+
+
+async def test_a_session_ends_with_the_last_who_holds_its_server() -> None:
+    managed = ManagedServer(Server("Hello there"))
+    await managed.chat_completion(messages=[ASKED])
+    gateway, _ = await managed.opened()
+    assert len(sessions_of(gateway)) == 1
+    del managed
+    gc.collect()
+    await asyncio.sleep(0)
+    await asyncio.gather(*leaving.LEAVING)
+    assert sessions_of(gateway) == []
 
 
 async def test_rollouts_over_one_server_share_a_gateway_and_nothing_else() -> None:
