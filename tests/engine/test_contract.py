@@ -17,7 +17,7 @@ from stenograph.engine.given import GivenEngine
 from stenograph.engine.llama_http import LlamaHttpEngine
 from stenograph.engine.raw import MISREPORTS
 from stenograph.engine.script import Fault, FaultKind, Script
-from stenograph.engine.scripted import ScriptedEngine
+from stenograph.engine.scripted import MAX_TOP_LOGPROBS, ScriptedEngine
 from stenograph.engine.scripted_server import ScriptedServer
 from stenograph.engine.sglang import SglangEngine
 from stenograph.engine.vllm import VllmEngine
@@ -29,7 +29,9 @@ from tests.engine.streams import END, finish, ids, logprobs, proven, request, sm
 
 SMALL = small_tokenizer()
 CLOSE = SMALL.added[END]
-SILENCE = 0.3
+SILENCE = 1.0
+"""Seconds after which a test gives a mute engine up. Every other test waits as long as a busy machine makes it."""
+PATIENCE = 60.0
 
 
 class Adapter(Protocol):
@@ -37,21 +39,22 @@ class Adapter(Protocol):
     def indexed(self) -> bool:
         """Choices of one call share a stream, and each chunk names its own."""
 
-    def opened(self, engine: ScriptedEngine) -> AbstractAsyncContextManager[Engine]: ...
+    def opened(self, engine: ScriptedEngine, silence: float = PATIENCE) -> AbstractAsyncContextManager[Engine]: ...
 
 
 @dataclass(frozen=True)
 class OverHttp:
     """An adapter over its engine's wire, behind which the scripted engine sits."""
 
-    over: Callable[[str], Engine]
+    over: Callable[[str, float], Engine]
+    """By its address, and the silence that is borne."""
     application: Callable[[ScriptedEngine], Any]
     indexed: bool = False
 
     @asynccontextmanager
-    async def opened(self, engine: ScriptedEngine) -> AsyncIterator[Engine]:
+    async def opened(self, engine: ScriptedEngine, silence: float = PATIENCE) -> AsyncIterator[Engine]:
         async with listening(self.application(engine)) as url:
-            over = self.over(url)
+            over = self.over(url, silence)
             try:
                 yield over
             finally:
@@ -64,27 +67,34 @@ class Given:
     indexed = False
 
     @asynccontextmanager
-    async def opened(self, engine: ScriptedEngine) -> AsyncIterator[Engine]:
+    async def opened(self, engine: ScriptedEngine, silence: float = PATIENCE) -> AsyncIterator[Engine]:
         script = engine.script
         yield GivenEngine(
-            Mine(engine), model=script.model, max_model_len=script.max_model_len, logprob_kind=script.logprob_kind
+            Mine(engine),
+            model=script.model,
+            max_model_len=script.max_model_len,
+            logprob_kind=script.logprob_kind,
+            max_top_logprobs=MAX_TOP_LOGPROBS,
         )
 
 
 OVER_HTTP: dict[str, Adapter] = {
     "vllm": OverHttp(
-        lambda url: VllmEngine(url, timeout=SILENCE), lambda engine: ScriptedServer(engine).application, indexed=True
+        lambda url, timeout: VllmEngine(url, timeout=timeout),
+        lambda engine: ScriptedServer(engine).application,
+        indexed=True,
     ),
-    "sglang": OverHttp(lambda url: SglangEngine(url, timeout=SILENCE), lambda engine: FakeSglang(engine).application),
+    "sglang": OverHttp(
+        lambda url, timeout: SglangEngine(url, timeout=timeout), lambda engine: FakeSglang(engine).application
+    ),
     "sglang-incremental": OverHttp(
-        lambda url: SglangEngine(url, timeout=SILENCE), lambda engine: FakeIncremental(engine).application
+        lambda url, timeout: SglangEngine(url, timeout=timeout), lambda engine: FakeIncremental(engine).application
     ),
     "llamacpp": OverHttp(
-        lambda url: LlamaHttpEngine(url, SMALL, timeout=SILENCE), lambda engine: FakeLlama(engine).application
+        lambda url, timeout: LlamaHttpEngine(url, SMALL, timeout=timeout), lambda engine: FakeLlama(engine).application
     ),
 }
-GIVEN = Given()
-EVERY: dict[str, Adapter] = OVER_HTTP | {"given": GIVEN}
+EVERY: dict[str, Adapter] = OVER_HTTP | {"given": Given()}
 
 
 @pytest.fixture(params=list(EVERY.values()), ids=list(EVERY))
@@ -100,8 +110,8 @@ def over_http(request: pytest.FixtureRequest) -> Adapter:
 
 
 @asynccontextmanager
-async def started(adapter: Adapter, engine: ScriptedEngine) -> AsyncIterator[Engine]:
-    async with adapter.opened(engine) as over:
+async def started(adapter: Adapter, engine: ScriptedEngine, silence: float = PATIENCE) -> AsyncIterator[Engine]:
+    async with adapter.opened(engine, silence) as over:
         await over.start()
         engine.calls.clear()
         yield over
@@ -127,7 +137,6 @@ def logged(engine: ScriptedEngine) -> list[tuple[list[int], list[float]]]:
 
 @pytest.mark.parametrize(("n", "top", "kind"), [(1, 0, "raw"), (1, 2, "raw"), (3, 2, "temperature")])
 async def test_it_says_what_its_engine_said(adapter: Adapter, n: int, top: int, kind: Any) -> None:
-    top = 0 if adapter is GIVEN else top
     engine = ScriptedEngine(Script(seed=4, chunk=2, logprob_kind=kind, eos=CLOSE), SMALL)
     async with started(adapter, engine) as over:
         deltas = await said(over, request(n=n, top=top, max_tokens=30, temperature=0.5))
@@ -203,14 +212,17 @@ async def test_every_failure_is_translated(adapter: Adapter, kind: FaultKind, er
 
 async def test_silence_at_the_beginning_is_a_timeout(over_http: Adapter) -> None:
     engine = ScriptedEngine(Script(faults=(Fault(FaultKind.HANG, every=1),), eos=CLOSE), SMALL)
-    async with started(over_http, engine) as over:
+    async with started(over_http, engine, SILENCE) as over:
         with pytest.raises(EngineTimeout):
             await said(over, request())
 
 
 async def test_silence_in_the_middle_is_a_timeout(over_http: Adapter) -> None:
     engine = ScriptedEngine(Script(replies=((5,) * 100,), delay=0.01, eos=CLOSE), SMALL)
-    async with started(over_http, engine) as over, aclosing(over.generate(request(max_tokens=100))) as deltas:
+    async with (
+        started(over_http, engine, SILENCE) as over,
+        aclosing(over.generate(request(max_tokens=100))) as deltas,
+    ):
         await anext(deltas)
         engine.gate.clear()
         with pytest.raises(EngineTimeout):
@@ -218,9 +230,9 @@ async def test_silence_in_the_middle_is_a_timeout(over_http: Adapter) -> None:
 
 
 async def test_a_slow_engine_is_no_fault(adapter: Adapter) -> None:
-    engine = ScriptedEngine(Script(replies=((5, 6, 7),), delay=SILENCE / 2, eos=CLOSE), SMALL)
-    async with started(adapter, engine) as over:
-        assert ids(await said(over, request(max_tokens=3))) == [5, 6, 7]
+    engine = ScriptedEngine(Script(replies=((5,) * 8,), delay=SILENCE / 6, eos=CLOSE), SMALL)
+    async with started(adapter, engine, SILENCE) as over:
+        assert ids(await said(over, request(max_tokens=8))) == [5] * 8
 
 
 @pytest.mark.parametrize("n", [1, 2])

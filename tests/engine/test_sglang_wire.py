@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +80,29 @@ def test_alternatives_are_sglangs_own() -> None:
     assert first.top[0] == tuple(TopLogprob(id, logprob) for logprob, id, _ in best)
 
 
+def with_alternatives(*rows: Any) -> list[bytes]:
+    *before, last, done = events("length")
+    chunk = msgspec.json.decode(last)
+    told = chunk["meta_info"]["output_top_logprobs"]
+    chunk["meta_info"]["output_top_logprobs"] = [*told[: len(told) - len(rows)], *rows]
+    return [*before, msgspec.json.encode(chunk), done]
+
+
+@pytest.mark.parametrize("nothing", [None, -3.4028234663852886e38, -9999.0])
+def test_what_a_guide_left_out_is_no_alternative(nothing: float | None) -> None:
+    """SGLang says the lowest float32 of it, and a writer of JSON that knows no infinity says null."""
+    last = read(with_alternatives([[-0.5, 30, None], [nothing, 7, None]]), top=2)[-1]
+    assert last.top == ((TopLogprob(30, -0.5),),)
+
+
+@pytest.mark.parametrize(
+    "row", [None, [[-0.5]], [[-0.5, [30], None]], [[-0.5, "30", None]], [["-0.5", 30, None]], [[[], 30, None]], [[]]]
+)
+def test_alternatives_that_are_none_are_refused(row: Any) -> None:
+    with pytest.raises(EvidenceError):
+        read(with_alternatives(row), top=2)
+
+
 def versioned(*spans: tuple[str, int, int]) -> list[bytes]:
     *before, last, done = events("length")
     chunk = msgspec.json.decode(last)
@@ -132,6 +155,34 @@ def altered(**changes: Any) -> list[bytes]:
 def test_what_cannot_be_trusted_is_refused(changes: dict[str, Any], words: str) -> None:
     with pytest.raises(EngineError, match=words):
         read(altered(**changes))
+
+
+def aborted(output_ids: Sequence[int] = (), **told: Any) -> bytes:
+    meta = {"finish_reason": {"type": "abort", "message": "Abort in waiting queue"}, **told}
+    return msgspec.json.encode({"text": None, "output_ids": output_ids, "meta_info": meta})
+
+
+@pytest.mark.parametrize("prompt", [{}, {"prompt_tokens": 0}, {"prompt_tokens": 6}])
+def test_an_abort_out_of_the_queue_is_an_abort(prompt: dict[str, Any]) -> None:
+    deltas = read([aborted(completion_tokens=0, **prompt), events("eos")[-1]])
+    assert (ids(deltas), finish(deltas)) == ([], Finish("abort"))
+
+
+@pytest.mark.parametrize("repeated", [0, 1, 4])
+def test_an_abort_of_what_was_retracted_has_no_new_token(repeated: int) -> None:
+    """All that was sampled is out. An incremental server repeats the last token, any other all of them."""
+    *before, last, done = incremental(events("length"))
+    chunk = msgspec.json.decode(last)
+    chunk["meta_info"]["finish_reason"] = None
+    whole = msgspec.json.decode(events("length")[-2])
+    told = {
+        "completion_tokens": 4,
+        "output_ids": whole["output_ids"][4 - repeated :],
+        "output_token_logprobs": whole["meta_info"]["output_token_logprobs"][4 - repeated :],
+        "output_top_logprobs": whole["meta_info"]["output_top_logprobs"][4 - repeated :],
+    }
+    deltas = read([*before, msgspec.json.encode(chunk), aborted(**told), done], top=2)
+    assert (ids(deltas), finish(deltas)) == (whole["output_ids"], Finish("abort"))
 
 
 def test_an_answer_without_its_end_is_refused() -> None:
@@ -209,18 +260,15 @@ SCORE = {
 
 
 def test_scores_are_aligned() -> None:
-    none, first, second = scores_of("sglang-0", [1, 9690, 198], 2, msgspec.json.encode(SCORE))
-    assert none is None
-    assert first is not None
-    assert second is not None
-    assert np.allclose([first.logprob, second.logprob], [-7.5, -0.5])
-    assert [one.token_id for one in first.top] == [29, 28]
+    scored = scores_of("sglang-0", [1, 9690, 198], 2, 1, msgspec.json.encode(SCORE))
+    assert np.allclose(scored.logprobs, [-7.5, -0.5])
+    assert scored.top_ids[0].tolist() == [29, 28]
 
 
 @pytest.mark.parametrize(("sent_ids", "top_k"), [([1, 9690], 2), ([1, 9690, 199], 2), ([1, 9690, 198], 3)])
 def test_scores_of_something_else_are_refused(sent_ids: list[int], top_k: int) -> None:
     with pytest.raises(EvidenceError):
-        scores_of("sglang-0", sent_ids, top_k, msgspec.json.encode(SCORE))
+        scores_of("sglang-0", sent_ids, top_k, 1, msgspec.json.encode(SCORE))
 
 
 HELD: dict[GuideKind, tuple[JSON, str, str]] = {

@@ -27,6 +27,8 @@ from stenograph.render.tokenizer import APART, Tokenizer, TokenStream
 
 ANY_ID = int(np.iinfo(np.int32).max)
 UNKNOWN = "\ufffd"
+RARE = "°é漢🙂"
+"""Characters that a vocabulary may lack."""
 CONTROL_CHARACTERS = tuple(map(chr, range(32)))
 
 
@@ -200,7 +202,9 @@ def named_token(given: Any, name: str) -> str:
 
 
 def _vocab_size(given: Any) -> int:
-    """An object that does not say takes any id."""
+    """An object that does not say takes any id; and so does one that encodes to ids beyond what it says."""
     if hasattr(given, "get_vocab"):
-        return int(max(given.get_vocab().values())) + 1
-    return len(given) if hasattr(given, "__len__") else ANY_ID
+        size = int(max(given.get_vocab().values())) + 1
+    else:
+        size = len(given) if hasattr(given, "__len__") else ANY_ID
+    return size if max(given.encode(RARE, add_special_tokens=False), default=0) < size else ANY_ID

@@ -77,10 +77,13 @@ async def checked(deltas: AsyncIterator[Delta], request: Request, vocab_size: in
             await deltas.aclose()
 
 
-def best_first(row: Mapping[int, float], count: int) -> list[tuple[int, float]]:
+def best_first(row: Mapping[int, JSON], count: int) -> list[tuple[int, float]]:
     """A row for `delta_from`. A token that truncation left without a chance is reported as minus infinity, on a wire as
-    the sentinel: it is no alternative, so it is not in the row."""
-    ranked = sorted(row.items(), key=lambda one: -one[1])
+    the sentinel, or as null, since JSON has no infinity: it is no alternative, so it is not in the row."""
+    told = [(id, logprob) for id, logprob in row.items() if logprob is not None]
+    if any(type(logprob) is not float and type(logprob) is not int for _, logprob in told):
+        raise EvidenceError("the logprob of an alternative is no number")
+    ranked = sorted(told, key=lambda one: -one[1])
     return [(id, logprob) for id, logprob in ranked if logprob > SENTINEL][:count]
 
 
@@ -108,6 +111,8 @@ class _Ledger:
         self._top = request.top_logprobs
         self._vocab_size = vocab_size
         self._counts = [0] * request.n
+        self._last: list[int | None] = [None] * request.n
+        """The latest id of each choice: its finish may come behind it, in a delta without any."""
         self._finished = [False] * request.n
 
     def enter(self, delta: Delta) -> None:
@@ -117,6 +122,7 @@ class _Ledger:
         if self._finished[delta.choice] and (len(delta.ids) or delta.finish):
             raise EvidenceError(f"{where}: more arrived after its finish")
         self._counts[delta.choice] += len(delta.ids)
+        self._last[delta.choice] = int(delta.ids[-1]) if len(delta.ids) else self._last[delta.choice]
         if self._counts[delta.choice] > self._limit:
             raise EvidenceError(f"{where}: {self._counts[delta.choice]} tokens where max_tokens is {self._limit}")
         _refuse_values(where, delta.ids.tolist(), delta.logprobs.tolist(), self._vocab_size)
@@ -136,7 +142,7 @@ class _Ledger:
         """`length` may come before max_tokens (engines clamp it to the context), but not before the first token."""
         if finish.reason == "length" and not self._counts[delta.choice]:
             raise EvidenceError(f"{where}: finished for its length without a single token")
-        if isinstance(finish.stop, int) and delta.ids[-1:].tolist() != [finish.stop]:
+        if isinstance(finish.stop, int) and self._last[delta.choice] != finish.stop:
             raise EvidenceError(f"{where}: stopped at token {finish.stop}, which is not the last token returned")
         self._finished[delta.choice] = True
 

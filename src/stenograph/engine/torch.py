@@ -16,16 +16,24 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import AutoModelForCausalLM, DynamicCache
+from transformers import AutoModelForCausalLM
 
 from stenograph.core import Delta, EngineInfo, Finish, Ids, Request
 from stenograph.engine import logprob_kind
 from stenograph.engine.evidence import delta_from
 from stenograph.engine.log import EngineLog, Transcript
-from stenograph.engine.scoring import Scored, scored_from
+from stenograph.engine.scoring import FIRST, Scored
 from stenograph.engine.stops import StopWatch
-from stenograph.engine.torch_batch import Batch, Row, Token, best, exact_head
-from stenograph.errors import ConfigError, ContextLengthExceeded, EngineError, EngineUnavailable
+from stenograph.engine.torch_batch import Batch, Row, Token
+from stenograph.engine.torch_score import Scorer
+from stenograph.engine.torch_weights import refuse_others
+from stenograph.errors import (
+    ConfigError,
+    ContextLengthExceeded,
+    EngineError,
+    EngineUnavailable,
+    StenographError,
+)
 from stenograph.render.tokenizer import Tokenizer
 
 SUPPORTS = frozenset(
@@ -36,8 +44,6 @@ SUPPORTS = frozenset(
 )
 MAX_TOP_LOGPROBS = 20
 """OpenAI's limit."""
-SCORED_AT_ONCE = 256
-"""Positions whose logits are held at a time: with 150,000 tokens in a vocabulary, 150 MB."""
 
 
 def load(folder: Path) -> Any:
@@ -91,6 +97,7 @@ class TorchEngine:
         self._version = version
         self._log = EngineLog(log)
         self._batch: Batch | None = None
+        self._scorer: Scorer | None = None
         self._ends: frozenset[int] = frozenset()
         self._context = 0
         self._waiting: list[Row] = []
@@ -105,10 +112,11 @@ class TorchEngine:
         if isinstance(self._model, Path):
             self._model = await asyncio.to_thread(load, self._model)
         self._model.eval()
-        config = self._model.config
+        config = self._model.config.get_text_config()
         self._ends = _ends(self._model)
-        self._context = config.max_position_embeddings
+        self._context = _context(self._model, config)
         self._batch = Batch(self._model, self._ends)
+        self._scorer = Scorer(self._model)
         return EngineInfo(
             name=self._name,
             kind="torch",
@@ -134,6 +142,8 @@ class TorchEngine:
             left = request.n
             while left:
                 delta = await arrivals.get()
+                if isinstance(delta, EngineUnavailable):
+                    raise delta
                 if isinstance(delta, Exception):
                     raise EngineError(f"{self._name} failed: {delta}") from delta
                 transcript.heard(delta.choice, delta.ids.tolist(), delta.logprobs.tolist())
@@ -147,17 +157,28 @@ class TorchEngine:
                 self._replies.pop(reply.row, None)
             transcript.close(aborted=True)
 
-    async def score(self, ids: Ids, top_k: int) -> Scored:
+    async def score(self, ids: Ids, top_k: int, start: int = FIRST) -> Scored:
         async with self._computing:
-            return await asyncio.to_thread(self._scored, ids.tolist(), top_k)
+            if self._scorer is None:
+                raise EngineUnavailable(f"{self._name} was not started")
+            try:
+                return await asyncio.to_thread(self._scorer.scored, self._name, ids.tolist(), top_k, start)
+            except StenographError:
+                raise
+            except Exception as error:  # out of memory, mostly
+                raise EngineError(f"{self._name} failed: {error}") from error
 
     async def replace(self, weights: Mapping[str, Any], version: str) -> None:
-        """Between two tokens. Replies under way are read again under the new weights, and go on."""
+        """Between two tokens. Replies under way are read again under the new weights, and go on. Weights that are not
+        all of this model's are refused, and nothing is changed."""
         async with self._computing:
-            await asyncio.to_thread(self._model.load_state_dict, weights)
+            refuse_others(self._model, weights)
+            await asyncio.to_thread(self._model.load_state_dict, weights, strict=False)
             self._version = version
             if self._batch:
                 self._waiting += self._batch.forget()
+            if self._scorer:
+                self._scorer.forget()
 
     async def hold(self) -> bool:
         """Returns behind the step that is under way."""
@@ -178,7 +199,8 @@ class TorchEngine:
         if self._running:
             self._running.cancel()
             await asyncio.gather(self._running, return_exceptions=True)
-        self._batch = None
+        self._fail(EngineUnavailable(f"{self._name} was closed"))
+        self._batch = self._scorer = None
         self._log.close()
 
     def _enter(self, replies: list[_Reply]) -> None:
@@ -200,15 +222,15 @@ class TorchEngine:
         newcomers = [row for row in self._waiting if not row.over]
         self._waiting = []
         try:
-            tokens = await asyncio.to_thread(batch.step, newcomers)
+            for token in await asyncio.to_thread(batch.step, newcomers):
+                self._arrive(token)
         except Exception as error:
             self._fail(error)
-            return
-        for token in tokens:
-            if token.row in self._replies:
-                reply = self._replies[token.row]
-                finish = reply.finish_at(token, self._ends, self._context)
-                reply.arrivals.put_nowait(_delta(token, finish, self._version))
+
+    def _arrive(self, token: Token) -> None:
+        if reply := self._replies.get(token.row):
+            finish = reply.finish_at(token, self._ends, self._context)
+            reply.arrivals.put_nowait(_delta(token, finish, self._version))
 
     def _fail(self, error: Exception) -> None:
         """Out of memory, mostly: whoever is under way fails, and those who come behind start afresh."""
@@ -216,23 +238,6 @@ class TorchEngine:
             reply.row.over = True
             reply.arrivals.put_nowait(error)
         self._batch = Batch(self._model, self._ends)
-
-    @torch.inference_mode()  # type: ignore[untyped-decorator, unused-ignore]
-    def _scored(self, ids: list[int], top_k: int) -> Scored:
-        """In pieces, each of which finds those before it in the cache: all logits at once may not fit in memory."""
-        device = next(self._model.parameters()).device
-        cache = DynamicCache()
-        logprobs: list[float | None] = [None]
-        tops: list[dict[int, float]] = [{}]
-        for start in range(0, len(ids) - 1, SCORED_AT_ONCE):
-            piece = torch.tensor([ids[start : start + SCORED_AT_ONCE]], device=device)
-            with exact_head(self._model):
-                read = self._model(input_ids=piece, past_key_values=cache, use_cache=True)
-            rows = torch.log_softmax(read.logits[0].float().cpu(), -1)
-            for odds, id in zip(rows, ids[start + 1 : start + 1 + SCORED_AT_ONCE], strict=False):
-                logprobs.append(min(float(odds[id]), 0.0))
-                tops.append(dict(best(odds, top_k)))
-        return scored_from(self._name, ids, logprobs, tops, top_k)
 
 
 def _delta(token: Token, finish: Finish | None, version: str | None) -> Delta:
@@ -246,7 +251,18 @@ def _delta(token: Token, finish: Finish | None, version: str | None) -> Delta:
     )
 
 
+def _context(model: Any, config: Any) -> int:
+    """A running state cannot be padded on its left, nor read again from the middle."""
+    if getattr(model, "_is_stateful", False):
+        raise ConfigError(
+            f"a {type(model).__name__} keeps a state in place of keys and values: it cannot be batched here"
+        )
+    if not (context := getattr(config, "max_position_embeddings", None)):
+        raise ConfigError(f"a {type(model).__name__} does not say how long a context may be")
+    return int(context)
+
+
 def _ends(model: Any) -> frozenset[int]:
     said = getattr(model.generation_config, "eos_token_id", None)
-    said = model.config.eos_token_id if said is None else said
+    said = model.config.get_text_config().eos_token_id if said is None else said
     return frozenset([said] if isinstance(said, int) else said or ())

@@ -20,10 +20,15 @@ def python(name: str) -> Path:
 
 
 async def run(name: str, program: Path, *arguments: str, said: bytes = b"") -> bytes:
-    """What a program of ours prints there. The loop goes on meanwhile: a gateway may be served on it."""
+    """What a program of ours prints there."""
+    return await printed(python(name), program, *arguments, said=said)
+
+
+async def printed(interpreter: Path, program: Path, *arguments: str, said: bytes = b"") -> bytes:
+    """The loop goes on meanwhile: a gateway may be served on it."""
     process = await asyncio.create_subprocess_exec(
-        *(str(python(name)), "-P", str(program), *arguments),
-        env={"HOME": str(HOME / name), "PATH": os.environ["PATH"], "HF_HUB_OFFLINE": "1"},
+        *(str(interpreter), "-P", str(program), *arguments),
+        env={"HOME": str(interpreter.parents[1]), "PATH": os.environ["PATH"], "HF_HUB_OFFLINE": "1"},
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,

@@ -1,4 +1,4 @@
-"""Atropos' own tests, of the module that is named, with our class in place of theirs: what pytest says of them."""
+"""Atropos' own tests, of a module, with ours in place of theirs by a plugin: both are named. Says what pytest says."""
 
 from __future__ import annotations
 
@@ -11,4 +11,5 @@ import pytest
 HERE = Path(__file__).resolve()
 sys.path[:0] = [str(HERE.parents[4] / "src"), str(HERE.parent)]
 os.chdir(sys.prefix)  # out of this project, whose tests have a configuration of their own
-sys.exit(pytest.main(["-q", "-p", "in_place", "-p", "no:cacheprovider", "--pyargs", sys.argv[1]]))
+module, plugin = sys.argv[1:]
+sys.exit(pytest.main(["-q", "-p", plugin, "-p", "no:cacheprovider", "--pyargs", module]))
