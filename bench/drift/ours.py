@@ -53,9 +53,9 @@ class Here(Gateway):
     """At a fixed hour, with call ids that are the same in every run."""
 
     def __init__(self, tokenizer: str) -> None:
-        self.engine = Engine()
+        self.speaker = Engine()
         self.house: House
-        super().__init__(engine=self.engine, tokenizer=tokenizer)
+        super().__init__(engine=self.speaker, tokenizer=tokenizer)
         self.http = httpx2.AsyncClient(transport=httpx2.ASGITransport(self.app), base_url=HERE, timeout=None)
 
     @property
@@ -75,7 +75,7 @@ class Ours:
         self._session = gateway.session(session)
         self._asked: dict[str, tuple[dict[str, JSON], ...]] = {}
         """By call, its tools."""
-        gateway.engine.models[session] = model
+        gateway.speaker.models[session] = model
 
     async def ask(self, body: dict[str, JSON], *, again: bool) -> list[dict[str, JSON]]:
         headers = {"x-stainless-retry-count": "1"} if again else {}
@@ -108,4 +108,4 @@ class Ours:
             end = start + turn.sampled_tokens
             spans.append((start, end))
         meant = Conversation((*before, *call.messages), self._asked[call.id])
-        return Sent(self._gateway.engine.prompts[call.request_id], spans, meant)
+        return Sent(self._gateway.speaker.prompts[call.request_id], spans, meant)
