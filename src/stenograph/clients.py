@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     import anthropic
     import openai
 
+WANTED = "session.{0}() needs the vendor's own package: pip install 'stenograph[{0}]'"
 try:
     import httpx2  # comes with either of the two
 except ImportError as missing:
-    wanted = "session.openai() and session.anthropic() need the vendors' own packages"
-    raise ConfigError(f"{wanted}: pip install 'stenograph[openai,anthropic]'") from missing
+    raise ConfigError(WANTED.format("openai")) from missing
 
 
 class InProcess(httpx2.AsyncBaseTransport):
@@ -40,12 +40,14 @@ class _Exchange(httpx2.AsyncByteStream):
         self._body: bytes | None = body
         self._closed = asyncio.Event()
         self._sent: asyncio.Queue[Message | None] = asyncio.Queue()
+        self._patience: float | None = request.extensions.get("timeout", {}).get("read")
+        """Seconds without a word after which the caller gives up, as it would on a port."""
         self._running = asyncio.ensure_future(self._run(app))
 
     async def response(self) -> httpx2.Response:
         try:
-            start = await self._sent.get()
-        except asyncio.CancelledError:
+            start = await self._heard()
+        except (asyncio.CancelledError, httpx2.ReadTimeout):
             await self.aclose()
             raise
         if start is None:
@@ -56,13 +58,21 @@ class _Exchange(httpx2.AsyncByteStream):
     async def __aiter__(self) -> AsyncIterator[bytes]:
         more = True
         while more:
-            message = await self._sent.get()
+            message = await self._heard()
             if message is None:
                 raise httpx2.RemoteProtocolError("the answer was broken off", request=self._request)
             if body := message.get("body"):
                 yield body
             more = message.get("more_body", False)
-        await self._running
+        await asyncio.wait({self._running})  # whoever cancels the caller does not mean the application
+        self._running.result()
+
+    async def _heard(self) -> Message | None:
+        try:
+            async with asyncio.timeout(self._patience):
+                return await self._sent.get()
+        except TimeoutError as error:
+            raise httpx2.ReadTimeout("no answer in time", request=self._request) from error
 
     async def aclose(self) -> None:
         self._closed.set()
@@ -104,7 +114,7 @@ def openai_client(app: ASGIApp, base_url: str, key: str, options: dict[str, Any]
     try:
         import openai
     except ImportError as missing:
-        raise ConfigError("session.openai() needs openai's package: pip install 'stenograph[openai]'") from missing
+        raise ConfigError(WANTED.format("openai")) from missing
     return openai.AsyncOpenAI(**{"base_url": base_url, "api_key": key, "http_client": _http(app), **options})
 
 
@@ -112,7 +122,7 @@ def anthropic_client(app: ASGIApp, base_url: str, key: str, options: dict[str, A
     try:
         import anthropic
     except ImportError as missing:
-        raise ConfigError("session.anthropic() needs its package: pip install 'stenograph[anthropic]'") from missing
+        raise ConfigError(WANTED.format("anthropic")) from missing
     return anthropic.AsyncAnthropic(**{"base_url": base_url, "api_key": key, "http_client": _http(app), **options})
 
 

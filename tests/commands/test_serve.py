@@ -12,6 +12,7 @@ from stenograph import Gateway
 from stenograph.commands import serve
 from stenograph.engine.script import Script
 from stenograph.engine.scripted import ScriptedEngine
+from stenograph.server.listening import DRAIN_SECONDS, bound
 from tests.demo.acted import needs_model
 
 HELLO = {"model": "scripted", "messages": [{"role": "user", "content": "hello"}]}
@@ -19,7 +20,7 @@ HELLO = {"model": "scripted", "messages": [{"role": "user", "content": "hello"}]
 
 def test_answers_are_sent_without_delay() -> None:
     """An answer is two packets. Delayed, the second waits for the first one's acknowledgement: 40 ms a turn."""
-    with serve._bound("127.0.0.1", 0) as listening:
+    with bound("127.0.0.1", 0) as listening:
         listening.listen()
         with socket.create_connection(listening.getsockname()), listening.accept()[0] as accepted:
             assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
@@ -28,9 +29,9 @@ def test_answers_are_sent_without_delay() -> None:
 @needs_model
 async def test_who_still_waits_at_the_end_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
     """A gateway that is stopped while its engines are paused: no call under way can end any more."""
-    monkeypatch.setattr(serve, "TELLING_SECONDS", serve.DRAIN_SECONDS)
+    monkeypatch.setattr(serve, "TELLING_SECONDS", DRAIN_SECONDS)
     engine = ScriptedEngine(Script(vocab_size=49152))
-    with serve._bound("127.0.0.1", 0) as listening:
+    with bound("127.0.0.1", 0) as listening:
         url = f"http://127.0.0.1:{listening.getsockname()[1]}"
         async with Gateway(engine=engine, tokenizer="smollm2") as gateway, aiohttp.ClientSession(url) as client:
             server = serve._Server(gateway, url)

@@ -237,18 +237,15 @@ SCORE = {
 
 
 def test_scores_are_aligned() -> None:
-    none, first, second = scores_of("sglang-0", [1, 9690, 198], 2, msgspec.json.encode(SCORE))
-    assert none is None
-    assert first is not None
-    assert second is not None
-    assert np.allclose([first.logprob, second.logprob], [-7.5, -0.5])
-    assert [one.token_id for one in first.top] == [29, 28]
+    scored = scores_of("sglang-0", [1, 9690, 198], 2, 1, msgspec.json.encode(SCORE))
+    assert np.allclose(scored.logprobs, [-7.5, -0.5])
+    assert scored.top_ids[0].tolist() == [29, 28]
 
 
 @pytest.mark.parametrize(("sent_ids", "top_k"), [([1, 9690], 2), ([1, 9690, 199], 2), ([1, 9690, 198], 3)])
 def test_scores_of_something_else_are_refused(sent_ids: list[int], top_k: int) -> None:
     with pytest.raises(EvidenceError):
-        scores_of("sglang-0", sent_ids, top_k, msgspec.json.encode(SCORE))
+        scores_of("sglang-0", sent_ids, top_k, 1, msgspec.json.encode(SCORE))
 
 
 HELD: dict[GuideKind, tuple[JSON, str, str]] = {

@@ -7,7 +7,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from stenograph.core import TopLogprob
 from stenograph.engine.vllm import VllmEngine
 from stenograph.engine.vllm_score import score_body, scores_of
 from stenograph.errors import EngineUnavailable, EvidenceError
@@ -26,13 +25,21 @@ def answer(rows: list[Any] = ROWS, ids: list[int] = IDS) -> bytes:
 
 
 def test_scores_are_aligned() -> None:
-    none, first, second = scores_of("vllm-0", IDS, 2, answer())
-    assert none is None
-    assert first is not None
-    assert second is not None
-    assert (first.logprob, second.logprob) == (-7.5, -0.5)
-    assert first.top == (TopLogprob(29, -0.75), TopLogprob(28, -2.0))
-    assert second.top == (TopLogprob(198, -0.5), TopLogprob(30, -2.5))
+    scored = scores_of("vllm-0", IDS, 2, 1, answer())
+    assert scored.logprobs.tolist() == [-7.5, -0.5]
+    assert scored.top_ids.tolist() == [[29, 28], [198, 30]]
+    assert scored.top_logprobs.tolist() == [[-0.75, -2.0], [-0.5, -2.5]]
+    assert scored.cached_tokens is None
+
+
+def test_scores_begin_where_they_are_wanted() -> None:
+    scored = scores_of("vllm-0", IDS, 1, 2, answer())
+    assert (scored.start, scored.logprobs.tolist(), scored.top_ids.tolist()) == (2, [-0.5], [[198]])
+
+
+def test_what_the_cache_had_is_told_where_the_server_tells_it() -> None:
+    told = msgspec.json.decode(answer()) | {"usage": {"prompt_tokens_details": {"cached_tokens": 2}}}
+    assert scores_of("vllm-0", IDS, 0, 1, msgspec.json.encode(told)).cached_tokens == 2
 
 
 @pytest.mark.parametrize(
@@ -49,7 +56,7 @@ def test_scores_are_aligned() -> None:
 )
 def test_what_cannot_be_trusted_is_refused(said: bytes) -> None:
     with pytest.raises(EvidenceError):
-        scores_of("vllm-0", IDS, 2, said)
+        scores_of("vllm-0", IDS, 2, 1, said)
 
 
 def test_nothing_is_scored_by_hand() -> None:

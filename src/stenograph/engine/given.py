@@ -42,13 +42,16 @@ class Answer(TypedDict):
     """`stop`, `length` or `abort`."""
     stop_reason: NotRequired[int | str | None]
     """The stop id or stop string of the request that ended it; None or left out: the model's own end."""
+    top_logprobs: NotRequired[list[list[tuple[int, float]]] | None]
+    """Where some were asked for: a row a token, of pairs of id and logprob, best first."""
     weight_version: NotRequired[str | None]
 
 
 class Sampler(Protocol):
     async def generate(self, prompt: list[int], sampling: dict[str, Any], /) -> Answer:
         """One reply. `sampling` is complete: every field of `core.Sampling` by its name, `max_tokens` set and the
-        template's own stop ids among its stops. Cancelled where the caller has gone away."""
+        template's own stop ids among its stops; and `top_logprobs`, how many alternatives of each token are to be
+        told, 0 for none. Cancelled where the caller has gone away."""
 
 
 class GivenEngine:
@@ -62,11 +65,21 @@ class GivenEngine:
         supports: frozenset[str] = SUPPORTS,
         vocab_size: int | None = None,
         name: str = "given-0",
+        max_top_logprobs: int = 0,
     ) -> None:
         """`supports`: the parameters of `core.Sampling` that the sampler honours, besides stops; calls that ask for
         others are refused."""
         self._sampler = sampler
-        self._info = EngineInfo(name, "given", model, max_model_len, logprob_kind, supports, vocab_size=vocab_size)
+        self._info = EngineInfo(
+            name,
+            "given",
+            model,
+            max_model_len,
+            logprob_kind,
+            supports,
+            max_top_logprobs=max_top_logprobs,
+            vocab_size=vocab_size,
+        )
 
     async def start(self) -> EngineInfo:
         return self._info
@@ -84,6 +97,7 @@ class GivenEngine:
 
     async def _choice(self, request: Request, choice: int) -> AsyncGenerator[Delta, None]:
         sampling: dict[str, Any] = msgspec.to_builtins(request.sampling, builtin_types=(dict,))
+        sampling["top_logprobs"] = request.top_logprobs
         if request.sampling.seed is not None:
             sampling["seed"] = request.sampling.seed + choice
         try:
@@ -108,6 +122,7 @@ def _delta(name: str, choice: int, answer: Mapping[str, JSON]) -> Delta:
         choice=choice,
         ids=_listed(answer["token_ids"]),
         logprobs=_listed(answer["logprobs"]),
+        top=answer.get("top_logprobs"),
         finish=finish,
         weight_version=answer.get("weight_version"),
     )

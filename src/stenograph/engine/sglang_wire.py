@@ -267,12 +267,13 @@ def _runs(spans: Sequence[_Version]) -> Iterator[VersionRun]:
 # ----------------------------------------------------------------------------------------------------------- scores
 
 
-def score_body(ids: list[int], top_k: int) -> bytes:
+def score_body(ids: list[int], top_k: int, start: int) -> bytes:
+    """Told is from the token before `start` on, whose own score is none; what is before may come from the cache."""
     fields: dict[str, JSON] = {
         "input_ids": ids,
         "sampling_params": {"max_new_tokens": 0, "temperature": 1.0},
         "return_logprob": True,
-        "logprob_start_len": 0,
+        "logprob_start_len": start - 1,
         "top_logprobs_num": top_k,
         "return_text_in_logprobs": False,
     }
@@ -282,18 +283,20 @@ def score_body(ids: list[int], top_k: int) -> bytes:
 class _ScoreMeta(msgspec.Struct):
     input_token_logprobs: list[list[JSON]]
     input_top_logprobs: list[list[list[JSON]] | None] = []
+    cached_tokens: int | None = None
 
 
 class _ScoreAnswer(msgspec.Struct):
     meta_info: _ScoreMeta
 
 
-def scores_of(label: str, ids: list[int], top_k: int, answer: bytes) -> Scored:
+def scores_of(label: str, ids: list[int], top_k: int, start: int, answer: bytes) -> Scored:
     try:
         meta = msgspec.json.decode(answer, type=_ScoreAnswer).meta_info
     except msgspec.DecodeError as error:
         raise EvidenceError(f"{label} answered what cannot be read: {error}") from error
-    if [entry[1] for entry in meta.input_token_logprobs if len(entry) > 1] != ids:
+    if [entry[1] for entry in meta.input_token_logprobs if len(entry) > 1] != ids[start - 1 :]:
         raise EvidenceError(f"{label} scored other tokens than it was sent")
-    tops = [{entry[1]: entry[0] for entry in row or ()} for row in meta.input_top_logprobs]
-    return scored_from(label, ids, [entry[0] for entry in meta.input_token_logprobs], tops, top_k)
+    logprobs = [entry[0] for entry in meta.input_token_logprobs[1:]]
+    tops = [{entry[1]: entry[0] for entry in row or ()} for row in meta.input_top_logprobs[1:]]
+    return scored_from(label, ids, start, logprobs, tops, top_k, meta.cached_tokens)
