@@ -157,6 +157,15 @@ def test_what_cannot_be_trusted_is_refused(changes: dict[str, Any], words: str) 
         read(altered(**changes))
 
 
+def test_a_wrong_count_does_not_turn_a_repetition_into_news() -> None:
+    """Three were out, four come, and seven are counted: as news they would fit, but this server repeats itself."""
+    *before, last, done = events("length")
+    chunk = msgspec.json.decode(last)
+    chunk["meta_info"]["completion_tokens"] = 7
+    with pytest.raises(EvidenceError, match="counts 7 tokens, 3 were there and 4 token ids came"):
+        read([*before, msgspec.json.encode(chunk), done], top=2)
+
+
 def aborted(output_ids: Sequence[int] = (), **told: Any) -> bytes:
     meta = {"finish_reason": {"type": "abort", "message": "Abort in waiting queue"}, **told}
     return msgspec.json.encode({"text": None, "output_ids": output_ids, "meta_info": meta})

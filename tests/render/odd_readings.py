@@ -168,3 +168,11 @@ NAME_AS_KEY = (
     "{% endif %}<|im_end|>\n{% endfor %}" + _OPEN + "{% endif %}"
 )
 """A call is an object whose key is the tool (Apertus')."""
+
+COVERED = (
+    _TURN + '{{ m.content }}{% for c in m.tool_calls or [] %}<run name="{{ c.function.name }}">'
+    "{% for k, v in c.function.arguments.items() %}"
+    "<with name=\"{{ k }}\">{{ '<![CDATA[' + v + ']]>' if v is string and '<' in v else v }}</with>{% endfor %}"
+    "</run>{% endfor %}<|im_end|>\n{% endfor %}" + _OPEN + "{% endif %}"
+)
+"""Values are covered where they look like tags."""

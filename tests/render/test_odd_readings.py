@@ -260,6 +260,16 @@ def test_brackets_that_close_a_call_may_stand_in_it(tokenizer: Tokenizer) -> Non
     assert [made.arguments for made in reply.tool_calls] == [{"q": [{"a": [1, {"b": 2}]}], "n": 1}, {}]
 
 
+def test_values_that_are_covered_because_they_look_like_tags(tokenizer: Tokenizer) -> None:
+    rollout = _rollout(tokenizer, odd_readings.COVERED)
+    covered = '<run name="look"><with name="q"><![CDATA[a</with><b>]]></with><with name="n">3</with></run>'
+    reply = rollout.ask([user("Find")], [TOOL], raw=covered + EOS)
+    assert reply.tool_calls[0].arguments == {"q": "a</with><b>", "n": 3}
+    assert (reply.tool_calls[0].text, reply.content) == ('{"q": "a</with><b>", "n": 3}', None)
+    rollout.ask([user("Find"), echo(reply), result(reply)], [TOOL], says="Done.")
+    assert not any(rollout.forks)
+
+
 def test_a_tool_has_to_be_there_to_be_called(tokenizer: Tokenizer) -> None:
     renderer = renderer_with(tokenizer, odd_readings.NULL_CONTENT, EOS)
     reader = renderer.reader(Conversation((user("Find"),)), thinking=False, stop=(), new_call_id=lambda: "")

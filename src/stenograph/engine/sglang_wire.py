@@ -157,6 +157,9 @@ class Reader:
         self._choice = choice
         self._seen = 0
         """Tokens that are out."""
+        self._repeats: dict[str, bool] = {}
+        """Whether a chunk holds all that came before it: of ids and of logprobs, once a second chunk has shown it. With
+        a wrong count the same chunk would be right the other way."""
         self._done = False
 
     def read(self, data: bytes) -> Iterator[Delta]:
@@ -215,14 +218,13 @@ class Reader:
         total = meta.completion_tokens
         if meta.aborted and total == self._seen:
             return []
-        if len(values) == total - self._seen:
-            return values
-        if len(values) == total:
-            return values[self._seen :]
-        raise EvidenceError(
-            f"choice {self._choice}: {self._label} counts {total} tokens, {self._seen} were there and "
-            f"{len(values)} {what} came"
-        )
+        repeats = self._repeats.setdefault(what, len(values) == total) if self._seen else True
+        if len(values) != (total if repeats else total - self._seen):
+            raise EvidenceError(
+                f"choice {self._choice}: {self._label} counts {total} tokens, {self._seen} were there and "
+                f"{len(values)} {what} came"
+            )
+        return values[self._seen :] if repeats else values
 
     def _top(self, meta: _Meta) -> list[list[tuple[int, float]]]:
         rows = self._fresh(meta.output_top_logprobs, meta, "rows of top logprobs")
