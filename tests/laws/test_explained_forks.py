@@ -132,3 +132,18 @@ async def _told_in_metrics(stage: Stage, forks: dict[str | None, int]) -> None:
     lines = (await stage.http.get("/metrics")).text.splitlines()
     told = [line for line in lines if line.startswith("stenograph_forks_total")]
     assert told == [f'stenograph_forks_total{{reason="{reason}"}} {float(count)}' for reason, count in forks.items()]
+
+
+async def test_what_was_asked_behind_a_sibling_that_said_the_same_branches_here(model: Model) -> None:
+    """Nothing tells which of the two is meant, so it is the latest; and that one was gone on from before."""
+    async with Stage(model, MemoryStore(), Script(replies=("the same reply",))) as stage:
+        talk = Talk(stage)
+        hello = [user("hello")]
+        said = [*hello, {"role": "assistant", "content": "the same reply"}]
+        forks = [
+            await talk.fork_of(messages)
+            for messages in (hello, [*said, user("one")], hello, [*said, user("two")], [*said, user("one")])
+        ]
+    assert [fork and (fork["reason"], fork["at"]) for fork in forks] == [
+        None, None, ("resampled", 0), None, ("branched", 2),
+    ]  # fmt: skip

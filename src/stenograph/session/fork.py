@@ -86,8 +86,8 @@ def _nothing_new(tree: Tree, asked: Chained, matched: Match, said: _Said) -> For
         return Fork(ForkReason.RESAMPLED, last, "the same conversation was asked before")
     if matched.after is not None and not tree.continuations(matched.after):
         return None
-    if matched.after is not None and matched.shared == said.end:
-        return _branched(tree, matched, said.end)
+    if matched.after is not None and (matched.shared == said.end or tree.asked_at(asked.links[said.end - 1])):
+        return _branched(tree, matched, matched.shared)  # it may have been asked behind a sibling that said the same
     if said.end == 0:
         return Fork(ForkReason.NEW_CONVERSATION, 0)
     return Fork(ForkReason.HISTORY_SHORTENED, said.end, "it ends where a recorded conversation went on")
