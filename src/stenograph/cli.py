@@ -52,6 +52,10 @@ def _run(parsed: argparse.Namespace) -> int:
         from stenograph.commands import verify
 
         return verify.run(options)
+    if parsed.command == "score":
+        from stenograph.commands import score
+
+        return score.run(options)
     if parsed.command == "probe":
         from stenograph.commands import probe
 
@@ -80,6 +84,7 @@ def _parser() -> argparse.ArgumentParser:
     _serve(commands)
     _export(commands)
     _verify(commands)
+    _score(commands)
     _probe(commands)
     _report(commands)
     _demo(commands)
@@ -118,6 +123,12 @@ def _serve(commands: Commands) -> None:
     add("--reasoning-parser", metavar="auto|none|NAME", help="how reasoning is read (default: auto)")
     add("--chat-template", metavar="FILE", help="a Jinja template in place of the tokenizer's own")
     add("--chat-template-kwargs", metavar="JSON", help="arguments for the template of every call")
+    add(
+        "--teacher",
+        action="append",
+        metavar="NAME=KIND=WHERE",
+        help="scores samples where it is asked to; may be repeated; [[teacher]] in the file can say more",
+    )
     add("--in-flight", type=int, metavar="N", help="choices that one engine samples at once; more wait (default: 256)")
     add("--default-session", metavar="ID", help="the session of calls that name none")
     add("--grace", type=float, metavar="SECONDS", help="how long a call goes on when its caller is gone (default: 5)")
@@ -154,6 +165,30 @@ def _export(commands: Commands) -> None:
     export.add_argument("--exclude", action="append", metavar="RULE",
         help="leave out: side-calls, max-tokens=N, fork=REASON, truncated, unrewarded, role=ROLE; "
         "may be repeated")  # fmt: skip
+
+    export.add_argument("--teacher", action="append", metavar="NAME",
+        help="with what this teacher has said of them (see `stenograph score`); may be repeated")  # fmt: skip
+
+
+def _score(commands: Commands) -> None:
+    score = commands.add_parser(
+        "score",
+        help="have a teacher score a store's samples",
+        description="Asks a teacher how likely what was sampled is, and what it finds likelier, and keeps that in the "
+        "store for `export --teacher`. What is there already is not asked again. Exits with 1 where a sample could "
+        "not be scored.",
+    )
+    _store_and_sessions(score)
+    score.add_argument("--teacher", action="append", metavar="NAME=KIND=WHERE",
+        help="vllm=URL, sglang=URL, torch=FOLDER, with a name in front; may be repeated")  # fmt: skip
+    score.add_argument("--top-k", type=int, metavar="K", help="alternatives at each position (default: 1)")
+    score.add_argument("--positions", choices=("sampled", "all"),
+        help="of what was sampled, or of the context too (default: sampled)")  # fmt: skip
+    score.add_argument("--tokenizer", metavar="DIR_OR_NAME",
+        help="the student's (default: the teacher's, where the samples were recorded with that very one)")  # fmt: skip
+    score.add_argument(
+        "--config", metavar="FILE.toml", help="the file of `serve`, for its [[teacher]]s and its template"
+    )
 
 
 def _verify(commands: Commands) -> None:

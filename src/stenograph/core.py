@@ -620,6 +620,91 @@ class WeightsSaid(Value):
     step: int | None = None
 
 
+# ---------------------------------------------------------------------------------------------------------- teachers
+
+
+Positions: TypeAlias = Literal["sampled", "all"]
+"""Of which tokens a teacher is asked: of those that were sampled, or of the context too."""
+
+
+class Framing(Value):
+    """Another beginning of the sequence, which only the teacher sees. In its texts `$name` is filled in from the
+    session's metadata."""
+
+    system: str | None = None
+    """The instructions, in place of those that the student had; None: those."""
+    hint: str | None = None
+    """Behind the last message of the user."""
+    tools: tuple[dict[str, JSON], ...] | None = None
+    """In place of the student's; None: those."""
+
+
+class Teacher(Value, kw_only=True):
+    """Who scores samples, and of what: as it stood when it last did."""
+
+    name: str
+    model: str
+    """As its engine calls it."""
+    weight: float
+    """Its share of a loss over several teachers."""
+    top_k: int
+    positions: Positions
+    framing: Framing | None = None
+    """None: it reads what the student read."""
+    template_hash: str = ""
+    """Of the template that writes the framing; '' where there is none."""
+
+
+class Lesson(Value, kw_only=True):
+    """What a teacher says of some tokens in a row, given all before them; or why it says nothing of a sequence."""
+
+    key: str
+    """Names the teacher, all ids up to the last of these tokens, and the first of them."""
+    session_id: str
+    """Whose sample it was scored for first: it is forgotten with that session."""
+    top_k: int
+    token_ids: Ids
+    """`top_k` of each token, best first, one token's behind the other's."""
+    logprobs: Logprobs
+    """Of those."""
+    token_logprobs: Logprobs
+    """Of the tokens themselves."""
+    error: str | None = None
+
+    def __post_init__(self) -> None:
+        wanted = self.top_k * len(self.token_logprobs)
+        if len(self.token_ids) != wanted or len(self.logprobs) != wanted:
+            told = f"{len(self.token_ids)} ids and {len(self.logprobs)} logprobs"
+            raise ValueError(f"{told} where {len(self.token_logprobs)} tokens have {self.top_k} each")
+
+
+class Teaching(Value, kw_only=True):
+    """A teacher's word on a sample. Row i is of the distribution that predicts token i."""
+
+    top_k: int
+    token_ids: Ids
+    """`[token][k]`, best first; -1 where nothing is known: at the first token, and where nobody asked."""
+    logprobs: Logprobs
+    """`[token][k]`; 0.0 where nothing is known."""
+    token_logprobs: Logprobs
+    """Of the sample's own tokens; 0.0 where nothing is known."""
+
+    def __post_init__(self) -> None:
+        rows = (len(self.token_logprobs), self.top_k)
+        if self.token_logprobs.ndim != 1 or self.token_ids.shape != rows or self.logprobs.shape != rows:
+            shapes = [self.token_ids.shape, self.logprobs.shape, self.token_logprobs.shape]
+            raise ValueError(f"a teaching of {rows} has arrays of {shapes}")
+
+
+class TeacherInfo(Value, kw_only=True):
+    """Who a sample's teacher is."""
+
+    model: str
+    weight: float
+    error: str | None = None
+    """Why the sample has no teaching of it; None where it has."""
+
+
 # ------------------------------------------------------------------------------------------------------- the sample
 
 
@@ -675,11 +760,18 @@ class Sample(Value, kw_only=True):
     notes: tuple[Note, ...]
     fork: Fork | None
     metadata: Mapping[str, JSON]
+    teachers: Mapping[str, Teaching] | msgspec.UnsetType = msgspec.UNSET
+    """By name; not there where no teacher was asked for."""
+    teacher_info: Mapping[str, TeacherInfo] | msgspec.UnsetType = msgspec.UNSET
+    """Of each teacher that was asked for, whether it has a teaching or not."""
 
     def __post_init__(self) -> None:
         lengths = {len(self.tokens), len(self.sampled), len(self.mask), len(self.logprobs)}
         if len(lengths) != 1:
             raise ValueError(f"tokens, sampled, mask and logprobs differ in length: {sorted(lengths)}")
+        for name, teaching in (self.teachers or {}).items():
+            if len(teaching.token_logprobs) != len(self.tokens):
+                raise ValueError(f"{len(self.tokens)} tokens, and {name} has {len(teaching.token_logprobs)} rows")
 
     def to_json(self) -> dict[str, JSON]:
         """CONTRACT 5, field by field: lists for arrays, and each float32 as the double of the same value."""

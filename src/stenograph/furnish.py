@@ -107,8 +107,8 @@ async def _pooled(
     needing = next((spec for spec in specs if spec.kind in NEED_TOKENIZER), None)
     loaded = (brought.files, brought.tokenizer) if brought else None
     if loaded is None and needing is not None:
-        loaded = await asyncio.to_thread(_loaded, settings.tokenizer or _brought_by(needing))
-    engines = [own] if own else [_engine(spec, place, loaded, log) for place, spec in enumerate(specs)]
+        loaded = await asyncio.to_thread(model_files, settings.tokenizer or _brought_by(needing))
+    engines = [own] if own else [_engine(spec, f"{spec.kind}-{place}", loaded, log) for place, spec in enumerate(specs)]
     pool = Pool(engines, settings.in_flight)
     try:
         info = await pool.start()
@@ -120,11 +120,13 @@ async def _pooled(
     return pool, info, known
 
 
-async def connected(spec: EngineSpec, tokenizer: str | None) -> tuple[Engine, EngineInfo, Tokenizer | None]:
-    """One engine by itself, and a tokenizer to show its tokens with, where one can be found."""
+async def connected(
+    spec: EngineSpec, tokenizer: str | None, name: str | None = None
+) -> tuple[Engine, EngineInfo, Loaded | None]:
+    """One engine by itself, and the tokenizer of its model, where one can be found."""
     needed = spec.kind in NEED_TOKENIZER
-    loaded = await asyncio.to_thread(_loaded, tokenizer or _brought_by(spec)) if needed else None
-    engine = _engine(spec, 0, loaded, None)
+    loaded = await asyncio.to_thread(model_files, tokenizer or _brought_by(spec)) if needed else None
+    engine = _engine(spec, name or f"{spec.kind}-0", loaded, None)
     try:
         info = await engine.start()
     except BaseException:
@@ -132,12 +134,11 @@ async def connected(spec: EngineSpec, tokenizer: str | None) -> tuple[Engine, En
         raise
     if loaded is None:
         with contextlib.suppress(ConfigError):
-            loaded = await asyncio.to_thread(_loaded, tokenizer or info.model)
-    return engine, info, loaded[1] if loaded else None
+            loaded = await asyncio.to_thread(model_files, tokenizer or info.model)
+    return engine, info, loaded
 
 
-def _engine(spec: EngineSpec, place: int, loaded: Loaded | None, log: Path | None) -> Engine:
-    name = f"{spec.kind}-{place}"
+def _engine(spec: EngineSpec, name: str, loaded: Loaded | None, log: Path | None) -> Engine:
     if spec.kind == "vllm":
         return _vllm(spec, name)
     if spec.kind == "sglang":
@@ -200,16 +201,16 @@ def _brought_by(spec: EngineSpec) -> str:
     return spec.where if spec.kind in ("local", "torch") else SMOLLM2
 
 
-def _loaded(name: str) -> Loaded:
+def model_files(name: str) -> Loaded:
     files = load_model_files(name)
     return files, load_tokenizer(files)
 
 
 def _files_of_server(settings: Settings, info: EngineInfo) -> Loaded:
     if settings.tokenizer is not None:
-        return _loaded(settings.tokenizer)
+        return model_files(settings.tokenizer)
     try:
-        return _loaded(info.model)
+        return model_files(info.model)
     except ConfigError as error:
         detail = f"the engine serves {info.model}, and that names no tokenizer here ({error})"
         raise ConfigError(f"{detail}: give --tokenizer a folder or a hub name") from error

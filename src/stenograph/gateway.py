@@ -20,6 +20,7 @@ from stenograph.core import JSON, Sample, State, Turn
 from stenograph.engine.engine import Engine
 from stenograph.errors import NotFound, StenographError
 from stenograph.export.sample import Shared, samples
+from stenograph.faculty import Student, hired
 from stenograph.furnish import IN_MEMORY, furnished
 from stenograph.house import House
 from stenograph.live import LiveSession
@@ -77,11 +78,13 @@ class Gateway:
             registry = Registry(
                 house.store, house.now, self.settings.grace, deliveries, self.settings.max_open_sessions
             )
+            student = Student(house.renderer.tokenizer, lambda: house.renderer)
+            teachers = await hired(self.settings.teachers(), lambda _: student, house.store)
         except BaseException:
             await house.engines.close()
             await house.store.close()
             raise
-        self._desk = Desk(self.settings, house, registry, deliveries, metrics)
+        self._desk = Desk(self.settings, house, registry, deliveries, metrics, teachers)
         self._watches = [asyncio.ensure_future(watching) for watching in (_sweep(registry), watch(metrics.lag))]
         return self
 
@@ -95,6 +98,7 @@ class Gateway:
         async with contextlib.AsyncExitStack() as stack:
             stack.push_async_callback(desk.house.store.close)
             stack.push_async_callback(desk.house.engines.close)
+            stack.push_async_callback(desk.teachers.close)
             stack.push_async_callback(desk.deliveries.close)
             stack.push_async_callback(desk.registry.close)
 
@@ -111,9 +115,9 @@ class Gateway:
         return self._at_desk().house.renderer
 
     @property
-    def engine(self) -> Engine:
-        """The first of them: all serve one model."""
-        return self._at_desk().house.engines.members[0].engine
+    def engines(self) -> tuple[Engine, ...]:
+        """Where several sample, all serve one model."""
+        return tuple(member.engine for member in self._at_desk().house.engines.members)
 
     def session(self, id: str | None = None, **fields: Any) -> Session:
         """Opens a session; `fields` are those of `POST /sessions`."""
@@ -206,6 +210,11 @@ class Session:
     def samples(self, shared: Shared = "once") -> list[Sample]:
         """As the session stands, one a branch; `sample.to_json()` is what HTTP answers."""
         return samples(self._live.facts, list(self.turns.values()), shared)
+
+    async def taught(self, teacher: str, shared: Shared = "once") -> list[Sample]:
+        """The same with what a teacher says of them: one of the gateway's, which is asked for what is not on record, or
+        one whose word the store has."""
+        return await self._desk.samples(self._live, shared, teacher)
 
     def sidecars(self, sample: Sample) -> dict[str, dict[str, NDArray[Any]]]:
         """What the engine told beside the tokens, by kind, joined along the path (see `stenograph.sidecar`)."""

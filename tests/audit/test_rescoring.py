@@ -10,7 +10,7 @@ import pytest
 
 from stenograph.audit.rescoring import Compared, NotCompared, by_weights, compared, why_not, worst
 from stenograph.core import NEUTRAL, Sample, Span
-from stenograph.engine.scoring import Score, Scored
+from stenograph.engine.scoring import Scored
 from stenograph.export.sample import samples
 from tests.export.trees import FACTS, call, part, turn
 
@@ -23,7 +23,8 @@ def sample(*versions: str | None) -> Sample:
 
 
 def scored(one: Sample, shift: float = 0.0) -> Scored:
-    return (None, *(Score(float(logprob) - shift, ()) for logprob in one.logprobs[1:]))
+    none = np.zeros((len(one.tokens) - 1, 0))
+    return Scored(1, one.logprobs[1:] - np.float32(shift), none.astype(np.int32), none.astype(np.float32))
 
 
 def span(**changes: Any) -> Span:
@@ -50,9 +51,9 @@ def test_the_table_has_a_line_a_version() -> None:
 
 def test_the_worst_tokens_come_first() -> None:
     one = sample("1")
-    differing = list(scored(one))
-    differing[4] = Score(-5.0, ())
-    (verdict,) = compared(one, tuple(differing), None)
+    differing = scored(one)
+    differing.logprobs[4 - differing.start] = -5.0
+    (verdict,) = compared(one, differing, None)
     assert isinstance(verdict, Compared)
     first, *_ = worst([verdict], 2)
     assert (first.position, first.rescored) == (4, -5.0)
@@ -75,7 +76,9 @@ def test_a_turn_that_branches_share_is_compared_once() -> None:
 
 def test_too_few_scores_are_said() -> None:
     one = sample("1")
-    (verdict,) = compared(one, scored(one)[:-1], None)
+    whole = scored(one)
+    short = Scored(1, whole.logprobs[:-1], whole.top_ids[:-1], whole.top_logprobs[:-1])
+    (verdict,) = compared(one, short, None)
     assert isinstance(verdict, NotCompared)
 
 

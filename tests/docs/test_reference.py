@@ -13,8 +13,8 @@ import starlette.routing
 from starlette.applications import Starlette
 
 from stenograph import cli, errors
-from stenograph.config import Settings
-from stenograph.core import Attempt, Fork, ForkReason, Note, NoteKind, Sample, Span
+from stenograph.config import Settings, TeacherSpec
+from stenograph.core import Attempt, Fork, ForkReason, Note, NoteKind, Sample, Span, TeacherInfo, Teaching
 from stenograph.engine.script import Script
 from stenograph.errors import StenographError
 from stenograph.gateway import Gateway, Group, Session
@@ -33,7 +33,7 @@ TEXT = PAGE.read_text()
 TABLES = tables(PAGE)
 UNDER_A_SESSION = "[/s/{session}]"
 NOUNS: tuple[Any, ...] = (
-    *(Script, Sample, Span, Fork, Note, ErrorDetail, sampling.SamplingFields),
+    *(Script, Sample, Span, Fork, Note, ErrorDetail, sampling.SamplingFields, Teaching, TeacherInfo, TeacherSpec),
     *(sessions.CreateSession, sessions.Reward, sessions.Finish, sessions.Weights, sessions.SessionFilter),
     *(sessions.SamplesQuery, sessions.SessionOpened, sessions.SessionView, sessions.TurnView, EngineView),
     *(batches.LeaseBatches, batches.Acknowledge, batches.LeasedBatch, batches.BatchSession, batches.Acknowledged),

@@ -84,21 +84,56 @@ async def test_what_was_sampled_in_a_crowd_scores_the_same_alone(dtype: str, tol
         for choice in range(asked.n):
             sampled = np.array(ids(deltas, choice), np.int32)
             scored = await engine.score(np.concatenate([asked.prompt, sampled]), 2)
-            again = [score.logprob for score in scored[len(asked.prompt) :]]
-            assert np.abs(np.array(again) - logprobs(deltas, choice)).mean() < tolerance
-            assert len(scored) == len(asked.prompt) + len(sampled)
+            again = scored.logprobs[len(asked.prompt) - scored.start :]
+            assert np.abs(again - logprobs(deltas, choice)).mean() < tolerance
+            assert scored.start + len(scored.logprobs) == len(asked.prompt) + len(sampled)
     await engine.close()
 
 
 async def test_scores_in_pieces_are_scores_at_once(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    from stenograph.engine import torch as module
+    from stenograph.engine import torch_score as module
 
     whole = await engine.score(np.arange(100, dtype=np.int32), 3)
-    monkeypatch.setattr(module, "SCORED_AT_ONCE", 7)
+    monkeypatch.setattr(module, "AT_ONCE", 7)
+    engine._scorer.forget()
     pieces = await engine.score(np.arange(100, dtype=np.int32), 3)
-    assert whole[0] is pieces[0] is None
-    assert [one.logprob for one in pieces[1:]] == pytest.approx([one.logprob for one in whole[1:]], abs=1e-4)
-    assert [one.top[0].token_id for one in pieces[1:]] == [one.top[0].token_id for one in whole[1:]]
+    assert pieces.cached_tokens == whole.cached_tokens == 0
+    assert pieces.logprobs == pytest.approx(whole.logprobs, abs=1e-4)
+    assert pieces.top_ids[:, 0].tolist() == whole.top_ids[:, 0].tolist()
+
+
+@pytest.mark.parametrize("start", [1, 2, 30, 70, 99])
+async def test_a_prefix_is_computed_once(engine: Any, start: int) -> None:
+    """Where two sequences part, the second goes on; and what is scored is what would have been scored alone."""
+    shared, tails = np.arange(50), (np.arange(50, 100), np.arange(60, 110))
+    first, second = (np.concatenate([shared, tail]).astype(np.int32) for tail in tails)
+    alone = await engine.score(second, 3)
+    engine._scorer.forget()
+    await engine.score(first, 3)
+    scored = await engine.score(second, 3, start)
+    assert scored.cached_tokens == min(start - 1, 50)
+    assert scored.logprobs == pytest.approx(alone.logprobs[start - 1 :], abs=1e-4)
+    assert scored.top_logprobs == pytest.approx(alone.top_logprobs[start - 1 :], abs=1e-4)
+    assert scored.top_ids[:, 0].tolist() == alone.top_ids[start - 1 :, 0].tolist()
+
+
+async def test_what_was_computed_under_other_weights_is_forgotten(engine: Any) -> None:
+    sequence = np.arange(40, dtype=np.int32)
+    before = await engine.score(sequence, 0)
+    await engine.replace(model(seed=1).state_dict(), version="2")
+    after = await engine.score(sequence, 0, 30)
+    assert after.cached_tokens == 0
+    assert np.abs(after.logprobs - before.logprobs[29:]).max() > 0.1
+
+
+async def test_a_score_that_fails_leaves_nothing_behind(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    sequence = np.arange(40, dtype=np.int32)
+    good = await engine.score(sequence, 0)
+    with monkeypatch.context() as broken:
+        broken.setattr(engine._model, "forward", None)
+        with pytest.raises(EngineError, match="torch-0 failed"):
+            await engine.score(sequence[::-1].copy(), 0)
+    assert (await engine.score(sequence, 0)).logprobs == pytest.approx(good.logprobs, abs=1e-4)
 
 
 async def test_greedy_is_what_transformers_generates(engine: Any) -> None:
@@ -125,6 +160,18 @@ async def test_length_stop_id_stop_string_and_the_models_own_end(engine: Any) ->
     assert (ids(ended), finish(ended)) == ([CLOSE], Finish("stop", None))
     longer = await said(engine, request(max_tokens=9, min_tokens=3, logit_bias={CLOSE: 50.0}))
     assert len(ids(longer)) == 4
+
+
+async def test_an_end_that_the_model_does_not_have_is_none() -> None:
+    """Held off for `min_tokens` it would be an error, and that of every reply in the batch."""
+    from stenograph.engine.torch import TorchEngine
+
+    policy = model()
+    policy.generation_config.eos_token_id = [CLOSE, 151643]
+    engine = TorchEngine(policy, SMALL, called="random")
+    await engine.start()
+    assert len(ids(await said(engine, request(max_tokens=9, min_tokens=3, logit_bias={CLOSE: 50.0})))) == 4
+    await engine.close()
 
 
 async def test_the_context_is_a_length(engine: Any) -> None:
@@ -165,7 +212,7 @@ async def test_weights_change_between_two_tokens_of_a_reply(engine: Any) -> None
     assert 5 <= changed < 40
     start = len(asked.prompt) + changed
     scored = await engine.score(np.concatenate([asked.prompt, np.array(ids(deltas), np.int32)]), 0)
-    assert [one.logprob for one in scored[start:]] == pytest.approx(logprobs(deltas)[changed:], abs=1e-3)
+    assert scored.logprobs[start - 1 :] == pytest.approx(logprobs(deltas)[changed:], abs=1e-3)
 
 
 async def test_held_nothing_is_sampled(engine: Any) -> None:

@@ -137,10 +137,9 @@ async def test_scores_are_of_the_tokens_that_were_sampled(sglang: SglangEngine) 
     deltas = await said(sglang, asked)
     path = np.concatenate([asked.prompt, np.array(ids(deltas), np.int32)])
     scored = await sglang.score(path, 3)
-    assert scored[0] is None
-    sampled = [score for score in scored[len(asked.prompt) :] if score]
-    assert np.abs(np.array([score.logprob for score in sampled]) - logprobs(deltas)).mean() < TOLERANCE
-    assert all(len(score.top) == 3 for score in sampled)
+    sampled = scored.logprobs[len(asked.prompt) - scored.start :]
+    assert np.abs(sampled - logprobs(deltas)).mean() < TOLERANCE
+    assert scored.top_ids.shape == (len(path) - 1, 3)
 
 
 async def test_held_it_is_silent_and_goes_on(sglang: SglangEngine) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager
 from typing import Any
 
@@ -11,7 +11,7 @@ import httpx2
 import msgspec
 
 from stenograph.clients import InProcess
-from stenograph.core import JSON, Batch, Delta, Request, SessionFacts, WeightsSaid
+from stenograph.core import JSON, Batch, Delta, Lesson, Request, SessionFacts, Teacher, WeightsSaid
 from stenograph.engine.log import LoggedCall
 from stenograph.engine.pool import Pool
 from stenograph.engine.script import Fault, FaultKind, Script
@@ -124,6 +124,12 @@ class Shaky:
 
     def weights(self) -> Sequence[WeightsSaid]:
         return self.inner.weights()
+
+    def teachers(self) -> Sequence[Teacher]:
+        return self.inner.teachers()
+
+    def lessons(self, keys: Iterable[str]) -> Mapping[str, Lesson]:
+        return self.inner.lessons(keys)
 
     async def close(self) -> None:
         await self.inner.close()

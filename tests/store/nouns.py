@@ -19,6 +19,8 @@ from stenograph.core import (
     Call,
     Fork,
     ForkReason,
+    Framing,
+    Lesson,
     Message,
     Note,
     NoteKind,
@@ -27,6 +29,7 @@ from stenograph.core import (
     SessionFacts,
     SessionSampling,
     State,
+    Teacher,
     ToolCall,
     TopLogprob,
     Turn,
@@ -143,6 +146,28 @@ BATCHES = (
     Batch(id="b2", group="g", size=1, place=1, sessions=("ä",), completed_at=4.0),
 )  # fmt: skip
 SAID = (WeightsSaid("v1"), WeightsSaid("v2", 7), WeightsSaid("v1", 8))
+TAUGHT_BY = (
+    Teacher(
+        name="hinted", model="small", weight=0.5, top_k=2, positions="all", template_hash="t",
+        framing=Framing("You are $name.", "ä", ({"type": "function", "function": {"name": "f"}},)),
+    ),
+    Teacher(name="large", model="large", weight=1.0, top_k=0, positions="sampled"),
+)  # fmt: skip
+
+
+def lesson(key: str = "k1", tokens: int = 3, top_k: int = 2, **changes: Any) -> Lesson:
+    known: dict[str, Any] = {
+        "key": key,
+        "session_id": "s",
+        "top_k": top_k,
+        "token_ids": np.arange(tokens * top_k, dtype=np.int32),
+        "logprobs": np.full(tokens * top_k, -0.25, np.float32),
+        "token_logprobs": np.full(tokens, -0.5, np.float32),
+    }
+    return Lesson(**known | changes)
+
+
+LESSONS = (lesson(), lesson("k2", tokens=0, error="it has 9 tokens too many"))
 
 # ------------------------------------------------------------------------------------------------------- strategies
 
@@ -190,6 +215,13 @@ def array(dtype: str, length: int) -> st.SearchStrategy[Any]:
 
 def parts_of(length: int) -> st.SearchStrategy[Part]:
     return whole(Part, ids=array("<i4", length), logprobs=array("<f4", length))
+
+
+@st.composite
+def lessons(draw: st.DrawFn) -> Lesson:
+    tokens, top_k = draw(st.integers(0, 4)), draw(st.integers(0, 3))
+    tops = {"token_ids": array("<i4", tokens * top_k), "logprobs": array("<f4", tokens * top_k)}
+    return draw(whole(Lesson, top_k=st.just(top_k), token_logprobs=array("<f4", tokens), **tops))
 
 
 contexts = st.integers(0, 20).flatmap(lambda length: array("<i4", length))

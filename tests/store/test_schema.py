@@ -11,16 +11,16 @@ from typing import Any
 import msgspec
 import pytest
 
-from stenograph.core import Batch, Call, Part, SessionFacts, Turn, WeightsSaid
+from stenograph.core import Batch, Call, Lesson, Part, SessionFacts, Teacher, Turn, WeightsSaid
 from stenograph.errors import ConfigError, StoreError
 from stenograph.store import schema
 from stenograph.store.pack import Codec
 from stenograph.store.schema import CALL, TABLES, VERSION, Table
 from stenograph.store.sqlite import FILE, SqliteReader, SqliteStore
 from stenograph.store.store import Blob
-from tests.store.nouns import BATCHES, SAID, call, plain, specimen
+from tests.store.nouns import BATCHES, LESSONS, SAID, TAUGHT_BY, call, plain, specimen
 
-DUMPS = {version: Path(__file__).with_name(f"version{version}.sql") for version in (1, 2)}
+DUMPS = {version: Path(__file__).with_name(f"version{version}.sql") for version in (1, 2, 3)}
 """One for every version there ever was: a specimen as that version wrote it. Add to it with each new version."""
 
 
@@ -53,7 +53,17 @@ def test_a_fresh_database_is_what_is_declared(fresh: sqlite3.Connection) -> None
 
 
 def test_every_noun_of_the_record_has_a_table() -> None:
-    assert [table.noun for table in TABLES] == [SessionFacts, Call, Turn, Part, Blob, Batch, WeightsSaid]
+    assert [table.noun for table in TABLES] == [
+        SessionFacts,
+        Call,
+        Turn,
+        Part,
+        Blob,
+        Batch,
+        WeightsSaid,
+        Teacher,
+        Lesson,
+    ]
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
@@ -78,6 +88,9 @@ async def test_what_every_version_wrote_is_still_read(version: int, tmp_path: Pa
     assert plain(store.load("s")) == plain(specimen())
     assert store.batches() == (BATCHES if version >= 2 else ())
     assert store.weights() == (SAID if version >= 2 else ())
+    assert store.teachers() == (TAUGHT_BY if version >= 3 else ())
+    taught = store.lessons([one.key for one in LESSONS])
+    assert plain(tuple(taught.values())) == plain(LESSONS if version >= 3 else ())
     await store.close()
 
 

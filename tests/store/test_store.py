@@ -15,13 +15,27 @@ import msgspec
 import numpy as np
 import pytest
 
-from stenograph.core import Batch, State, Turn, WeightsSaid
+from stenograph.core import Batch, Lesson, State, Teacher, Turn, WeightsSaid
 from stenograph.errors import StoreError
 from stenograph.store.memory import MemoryStore
 from stenograph.store.sqlite import SqliteStore
 from stenograph.store.store import Blob, Record, Store, StoredSession, TurnsCommitted
 from stenograph.store.tables import PAGE
-from tests.store.nouns import BATCHES, call, committed, facts, part, plain, records, sessions, whole
+from tests.store.nouns import (
+    BATCHES,
+    LESSONS,
+    TAUGHT_BY,
+    call,
+    committed,
+    facts,
+    lesson,
+    lessons,
+    part,
+    plain,
+    records,
+    sessions,
+    whole,
+)
 
 
 @contextmanager
@@ -150,6 +164,28 @@ def test_batches_and_what_was_said_of_weights_come_back(make: MakeStore, batch: 
         asyncio.run(there_and_back(store))
 
 
+@KINDS
+@hypothesis.settings(max_examples=15)
+@hypothesis.given(teacher=whole(Teacher), taught=lessons())
+def test_teachers_and_lessons_come_back(make: MakeStore, teacher: Teacher, taught: Lesson) -> None:
+    async def there_and_back(store: Store) -> None:
+        await store.commit([msgspec.structs.replace(teacher, top_k=99), msgspec.structs.replace(taught, error="new")])
+        await store.commit([teacher, taught])
+        assert store.teachers() == (teacher,)
+        assert plain(store.lessons([taught.key, "no such key"])) == plain({taught.key: taught})
+        await store.close()
+
+    with make() as store:
+        asyncio.run(there_and_back(store))
+
+
+async def test_lessons_go_with_their_session(store: Store) -> None:
+    await store.commit([facts("s"), facts("z"), *TAUGHT_BY, *LESSONS, lesson("k3", session_id="z")])
+    await store.delete("s")
+    assert list(store.lessons(["k1", "k2", "k3"])) == ["k3"]
+    assert store.teachers() == TAUGHT_BY
+
+
 async def test_batches_come_in_the_order_of_their_completion(store: Store) -> None:
     await store.commit(BATCHES[::-1])
     assert store.batches() == BATCHES
@@ -230,6 +266,7 @@ REFUSED: dict[str, tuple[Record, str]] = {
     "wide ids": (with_part(ids=np.zeros(3, np.int64)), "int32"),
     "wide logprobs": (with_part(logprobs=np.zeros(3)), "float32"),
     "a table of ids": (with_part(ids=np.zeros((3, 1), np.int32)), "2 dimensions"),
+    "wide lessons": (lesson(token_logprobs=np.zeros(3)), "float32"),
     "NaN in JSON": (facts("z", metadata={"loss": float("nan")}), "metadata cannot be kept exactly"),
     "NaN as a score": (facts("z", scores={"loss": float("nan")}), "Expected `float`"),
     "NaN in a column": (facts("z", created_at=float("nan")), "created_at"),

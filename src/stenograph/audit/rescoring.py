@@ -71,14 +71,21 @@ def compared(sample: Sample, scored: Scored, held: str | None) -> Iterator[Compa
     """`held`: the version of the weights that scored; None: nobody knows, and there is only one."""
     for span in checkable(sample):
         why = why_not(span, held)
-        scores = [score.logprob if score else np.nan for score in scored[span.start : span.end]]
-        if why is None and len(scores) != span.end - span.start:
+        rescored = _rescored(scored, span)
+        if why is None and len(rescored) != span.end - span.start:
             why = "the engine scored fewer tokens than there are"
         if why is not None:
             yield NotCompared(sample.id, span, why)
         else:
             recorded = sample.logprobs[span.start : span.end]
-            yield Compared(sample.id, span, recorded, np.array(scores, np.float32))
+            yield Compared(sample.id, span, recorded, rescored)
+
+
+def _rescored(scored: Scored, span: Span) -> Logprobs:
+    """Of a token with nothing before it there is no score: whatever was recorded of it compares with none."""
+    unscored = np.full(max(scored.start - span.start, 0), np.nan, np.float32)
+    found: Logprobs = scored.logprobs[max(span.start - scored.start, 0) : max(span.end - scored.start, 0)]
+    return np.concatenate([unscored, found])
 
 
 def why_not(span: Span, held: str | None) -> str | None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from stenograph.commands.stored import stored_sessions
-from stenograph.core import Sample, State
+from stenograph.core import Sample, State, Teacher
 from stenograph.errors import ConfigError
 from stenograph.export.exclude import Exclusion
 from stenograph.export.formats.table import FORMATS
@@ -18,21 +18,28 @@ from stenograph.export.ratios import Ratios
 from stenograph.export.rollouts import single
 from stenograph.export.sample import samples
 from stenograph.store.sqlite import SqliteReader
+from stenograph.teacher.lectures import Lectures
 
 
 def run(options: dict[str, Any]) -> int:
     name, branches = options["format"], options.get("branches")
     format = FORMATS[name]
+    wanted = options.get("teacher") or []
+    if len(wanted) > format.teachers:
+        room = "one teacher" if format.teachers else "no teacher"
+        raise ConfigError(f"--format {name} has room for {room}: jsonl and parquet have it for several")
     exclusion = Exclusion(options.get("exclude") or (), main_only=branches == "main")
     ratios = Ratios(name, format.ratios)
     roles = Counter[str]()
     with SqliteReader(Path(options["store"])) as reader:
-        found = _found(reader, options, exclusion)
+        lectures = Lectures(_teachers(reader, wanted), reader.lessons)
+        found = lectures.held(_found(reader, options, exclusion))
         if not format.branches and branches is None:
             found = single(found, name)
         write(format.encode(ratios.watched(_counted(found, roles))), options["out"])
     struck = (f"left out by {flag}: {branches}" for flag, branches in exclusion.struck.items())
-    for line in (*struck, *ratios.said(), *(_untrained(name, roles) if format.ratios else ())):
+    untold = _untrained(name, roles) if format.ratios else ()
+    for line in (*struck, *ratios.said(), *lectures.said(), *untold):
         print(f"stenograph: {line}", file=sys.stderr)
     return 0
 
@@ -56,6 +63,15 @@ def _untrained(name: str, roles: Counter[str]) -> Iterator[str]:
     for role in roles.keys() - {"train"}:
         flag = f"--exclude role={role}"
         yield f"{roles[role]} of {roles.total()} samples have the role {role}; {name} would train them: {flag}"
+
+
+def _teachers(reader: SqliteReader, wanted: Sequence[str]) -> list[Teacher]:
+    known = {teacher.name: teacher for teacher in reader.teachers()}
+    for name in wanted:
+        if name not in known:
+            there = f"there is {', '.join(known)}" if known else "nobody has scored it"
+            raise ConfigError(f"--teacher {name}: this store has nothing of such a teacher, {there}")
+    return [known[name] for name in wanted]
 
 
 def write(pieces: Iterator[bytes], out: str) -> None:

@@ -55,7 +55,7 @@ async def _verified(
     found: Sequence[Sample], options: dict[str, Any]
 ) -> tuple[list[Compared | NotCompared], str | None, Tokenizer | None]:
     spec = engine_spec(options["engine"])
-    engine, info, tokenizer = await connected(spec, options.get("tokenizer"))
+    engine, info, loaded = await connected(spec, options.get("tokenizer"))
     try:
         if not isinstance(engine, Scoring):
             raise ConfigError(f"--engine {options['engine']}: it cannot score; vllm, sglang and torch can")
@@ -63,7 +63,7 @@ async def _verified(
         verdicts = await _rescored(engine, info, found, held)
     finally:
         await engine.close()
-    return verdicts, held, tokenizer
+    return verdicts, held, loaded[1] if loaded else None
 
 
 async def _version_of(engine: Engine) -> str | None:

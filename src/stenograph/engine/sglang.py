@@ -14,7 +14,7 @@ from stenograph.core import Delta, EngineInfo, Ids, Request
 from stenograph.engine import logprob_kind
 from stenograph.engine.http import Http, Refusal, blamed
 from stenograph.engine.interleave import interleave
-from stenograph.engine.scoring import Scored
+from stenograph.engine.scoring import FIRST, Scored
 from stenograph.engine.sglang_wire import (
     GUIDES,
     REPEATED_EVERY,
@@ -92,13 +92,13 @@ class SglangEngine:
                 cached.set()
                 yield delta
 
-    async def score(self, ids: Ids, top_k: int) -> Scored:
+    async def score(self, ids: Ids, top_k: int, start: int = FIRST) -> Scored:
         sent: list[int] = ids.tolist()
         try:
-            answer = await self._http.post("/generate", score_body(sent, top_k))
+            answer = await self._http.post("/generate", score_body(sent, top_k, start))
         except Refusal as refusal:
             raise self._blame(refusal, len(sent)) from refusal
-        return scores_of(self._http.label, sent, top_k, answer)
+        return scores_of(self._http.label, sent, top_k, start, answer)
 
     async def hold(self) -> bool:
         """Running requests go back to the queue with the tokens they have; what was computed for them is forgotten, as

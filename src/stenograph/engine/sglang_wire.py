@@ -157,6 +157,9 @@ class Reader:
         self._choice = choice
         self._seen = 0
         """Tokens that are out."""
+        self._repeats: dict[str, bool] = {}
+        """Whether a chunk holds all that came before it: of ids and of logprobs, once a second chunk has shown it. With
+        a wrong count the same chunk would be right the other way."""
         self._done = False
 
     def read(self, data: bytes) -> Iterator[Delta]:
@@ -215,20 +218,19 @@ class Reader:
         total = meta.completion_tokens
         if meta.aborted and total == self._seen:
             return []
-        if len(values) == total - self._seen:
-            return values
-        if len(values) == total:
-            return values[self._seen :]
-        raise EvidenceError(
-            f"choice {self._choice}: {self._label} counts {total} tokens, {self._seen} were there and "
-            f"{len(values)} {what} came"
-        )
+        repeats = self._repeats.setdefault(what, len(values) == total) if self._seen else True
+        if len(values) != (total if repeats else total - self._seen):
+            raise EvidenceError(
+                f"choice {self._choice}: {self._label} counts {total} tokens, {self._seen} were there and "
+                f"{len(values)} {what} came"
+            )
+        return values[self._seen :] if repeats else values
 
     def _top(self, meta: _Meta) -> list[list[tuple[int, float]]]:
         rows = self._fresh(meta.output_top_logprobs, meta, "rows of top logprobs")
-        if any(row is None or any(len(entry) < 2 for entry in row) for row in rows):
+        if None in rows:
             raise EvidenceError(f"{self._label} leaves out the alternatives of a token")
-        return [best_first({entry[1]: entry[0] for entry in row}, self._request.top_logprobs) for row in rows]
+        return [best_first(_by_id(self._label, row), self._request.top_logprobs) for row in rows]
 
     def _support(self, meta: _Meta) -> tuple[Ids, ...] | None:
         rows = meta.output_token_sampling_mask
@@ -254,6 +256,13 @@ class Reader:
                 raise EngineError(f"{self._label} ended a choice with {other!r}")
 
 
+def _by_id(label: str, row: Sequence[Sequence[JSON]]) -> dict[int, JSON]:
+    """Entries of logprob, id and text."""
+    if any(len(entry) < 2 or type(entry[1]) is not int for entry in row):
+        raise EvidenceError(f"{label} names an alternative by what is no id")
+    return {entry[1]: entry[0] for entry in row}
+
+
 def _told(version: str | None) -> str | None:
     return None if version == UNTOLD else version
 
@@ -267,12 +276,13 @@ def _runs(spans: Sequence[_Version]) -> Iterator[VersionRun]:
 # ----------------------------------------------------------------------------------------------------------- scores
 
 
-def score_body(ids: list[int], top_k: int) -> bytes:
+def score_body(ids: list[int], top_k: int, start: int) -> bytes:
+    """Told is from the token before `start` on, whose own score is none; what is before may come from the cache."""
     fields: dict[str, JSON] = {
         "input_ids": ids,
         "sampling_params": {"max_new_tokens": 0, "temperature": 1.0},
         "return_logprob": True,
-        "logprob_start_len": 0,
+        "logprob_start_len": start - 1,
         "top_logprobs_num": top_k,
         "return_text_in_logprobs": False,
     }
@@ -282,18 +292,20 @@ def score_body(ids: list[int], top_k: int) -> bytes:
 class _ScoreMeta(msgspec.Struct):
     input_token_logprobs: list[list[JSON]]
     input_top_logprobs: list[list[list[JSON]] | None] = []
+    cached_tokens: int | None = None
 
 
 class _ScoreAnswer(msgspec.Struct):
     meta_info: _ScoreMeta
 
 
-def scores_of(label: str, ids: list[int], top_k: int, answer: bytes) -> Scored:
+def scores_of(label: str, ids: list[int], top_k: int, start: int, answer: bytes) -> Scored:
     try:
         meta = msgspec.json.decode(answer, type=_ScoreAnswer).meta_info
     except msgspec.DecodeError as error:
         raise EvidenceError(f"{label} answered what cannot be read: {error}") from error
-    if [entry[1] for entry in meta.input_token_logprobs if len(entry) > 1] != ids:
+    if [entry[1:2] for entry in meta.input_token_logprobs] != [[id] for id in ids[start - 1 :]]:
         raise EvidenceError(f"{label} scored other tokens than it was sent")
-    tops = [{entry[1]: entry[0] for entry in row or ()} for row in meta.input_top_logprobs]
-    return scored_from(label, ids, [entry[0] for entry in meta.input_token_logprobs], tops, top_k)
+    logprobs = [entry[0] for entry in meta.input_token_logprobs[1:]]
+    tops = [_by_id(label, row or ()) for row in meta.input_top_logprobs[1:]]
+    return scored_from(label, ids, start, logprobs, tops, top_k, meta.cached_tokens)

@@ -16,17 +16,24 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import AutoModelForCausalLM, DynamicCache
+from transformers import AutoModelForCausalLM
 
 from stenograph.core import Delta, EngineInfo, Finish, Ids, Request
 from stenograph.engine import logprob_kind
 from stenograph.engine.evidence import delta_from
 from stenograph.engine.log import EngineLog, Transcript
-from stenograph.engine.scoring import Scored, scored_from
+from stenograph.engine.scoring import FIRST, Scored
 from stenograph.engine.stops import StopWatch
-from stenograph.engine.torch_batch import Batch, Row, Token, best, exact_head
+from stenograph.engine.torch_batch import Batch, Row, Token
+from stenograph.engine.torch_score import Scorer
 from stenograph.engine.torch_weights import refuse_others
-from stenograph.errors import ConfigError, ContextLengthExceeded, EngineError, EngineUnavailable
+from stenograph.errors import (
+    ConfigError,
+    ContextLengthExceeded,
+    EngineError,
+    EngineUnavailable,
+    StenographError,
+)
 from stenograph.render.tokenizer import Tokenizer
 
 SUPPORTS = frozenset(
@@ -37,8 +44,6 @@ SUPPORTS = frozenset(
 )
 MAX_TOP_LOGPROBS = 20
 """OpenAI's limit."""
-SCORED_AT_ONCE = 256
-"""Positions whose logits are held at a time: with 150,000 tokens in a vocabulary, 150 MB."""
 
 
 def load(folder: Path) -> Any:
@@ -92,6 +97,7 @@ class TorchEngine:
         self._version = version
         self._log = EngineLog(log)
         self._batch: Batch | None = None
+        self._scorer: Scorer | None = None
         self._ends: frozenset[int] = frozenset()
         self._context = 0
         self._waiting: list[Row] = []
@@ -110,6 +116,7 @@ class TorchEngine:
         self._ends = _ends(self._model)
         self._context = _context(self._model, config)
         self._batch = Batch(self._model, self._ends)
+        self._scorer = Scorer(self._model)
         return EngineInfo(
             name=self._name,
             kind="torch",
@@ -149,9 +156,16 @@ class TorchEngine:
                 self._replies.pop(reply.row, None)
             transcript.close(aborted=True)
 
-    async def score(self, ids: Ids, top_k: int) -> Scored:
+    async def score(self, ids: Ids, top_k: int, start: int = FIRST) -> Scored:
         async with self._computing:
-            return await asyncio.to_thread(self._scored, ids.tolist(), top_k)
+            if self._scorer is None:
+                raise EngineUnavailable(f"{self._name} was not started")
+            try:
+                return await asyncio.to_thread(self._scorer.scored, self._name, ids.tolist(), top_k, start)
+            except StenographError:
+                raise
+            except Exception as error:  # out of memory, mostly
+                raise EngineError(f"{self._name} failed: {error}") from error
 
     async def replace(self, weights: Mapping[str, Any], version: str) -> None:
         """Between two tokens. Replies under way are read again under the new weights, and go on. Weights that are not
@@ -162,6 +176,8 @@ class TorchEngine:
             self._version = version
             if self._batch:
                 self._waiting += self._batch.forget()
+            if self._scorer:
+                self._scorer.forget()
 
     async def hold(self) -> bool:
         """Returns behind the step that is under way."""
@@ -183,7 +199,7 @@ class TorchEngine:
             self._running.cancel()
             await asyncio.gather(self._running, return_exceptions=True)
         self._fail(EngineUnavailable(f"{self._name} was closed"))
-        self._batch = None
+        self._batch = self._scorer = None
         self._log.close()
 
     def _enter(self, replies: list[_Reply]) -> None:
@@ -222,23 +238,6 @@ class TorchEngine:
             reply.arrivals.put_nowait(error)
         self._batch = Batch(self._model, self._ends)
 
-    @torch.inference_mode()  # type: ignore[untyped-decorator, unused-ignore]
-    def _scored(self, ids: list[int], top_k: int) -> Scored:
-        """In pieces, each of which finds those before it in the cache: all logits at once may not fit in memory."""
-        device = next(self._model.parameters()).device
-        cache = DynamicCache()
-        logprobs: list[float | None] = [None]
-        tops: list[dict[int, float]] = [{}]
-        for start in range(0, len(ids) - 1, SCORED_AT_ONCE):
-            piece = torch.tensor([ids[start : start + SCORED_AT_ONCE]], device=device)
-            with exact_head(self._model):
-                read = self._model(input_ids=piece, past_key_values=cache, use_cache=True)
-            rows = torch.log_softmax(read.logits[0].float().cpu(), -1)
-            for odds, id in zip(rows, ids[start + 1 : start + 1 + SCORED_AT_ONCE], strict=False):
-                logprobs.append(min(float(odds[id]), 0.0))
-                tops.append(dict(best(odds, top_k)))
-        return scored_from(self._name, ids, logprobs, tops, top_k)
-
 
 def _delta(token: Token, finish: Finish | None, version: str | None) -> Delta:
     return delta_from(
@@ -263,6 +262,8 @@ def _context(model: Any, config: Any) -> int:
 
 
 def _ends(model: Any) -> frozenset[int]:
+    """Small models of large families keep the ends of the large vocabulary, which are none of theirs."""
     said = getattr(model.generation_config, "eos_token_id", None)
     said = model.config.get_text_config().eos_token_id if said is None else said
-    return frozenset([said] if isinstance(said, int) else said or ())
+    ends = [said] if isinstance(said, int) else said or ()
+    return frozenset(id for id in ends if id < model.config.get_text_config().vocab_size)

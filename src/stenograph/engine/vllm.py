@@ -16,7 +16,7 @@ from stenograph.core import Delta, EngineInfo, Ids, Request
 from stenograph.engine import logprob_kind, vllm_generate, vllm_wire
 from stenograph.engine.http import Http, Refusal, blamed
 from stenograph.engine.prompt_json import Speller, spelled
-from stenograph.engine.scoring import Scored
+from stenograph.engine.scoring import FIRST, Scored
 from stenograph.engine.vllm_score import score_body, scores_of
 from stenograph.engine.vllm_wire import GUIDES, SUPPORTS
 from stenograph.errors import (
@@ -98,16 +98,16 @@ class VllmEngine:
                     for delta in reader.read(event):
                         yield delta
         except Refusal as refusal:
-            raise self._blame(refusal, request) from refusal
+            raise self._blame(refusal, len(request.prompt)) from refusal
         reader.close()
 
-    async def score(self, ids: Ids, top_k: int) -> Scored:
+    async def score(self, ids: Ids, top_k: int, start: int = FIRST) -> Scored:
         sent: list[int] = ids.tolist()
         try:
             answer = await self._http.post("/v1/completions", score_body(sent, top_k, self._model.id))
         except Refusal as refusal:
-            raise blamed(self._http.label, refusal) from refusal
-        return scores_of(self._http.label, sent, top_k, answer)
+            raise self._blame(refusal, len(sent)) from refusal
+        return scores_of(self._http.label, sent, top_k, start, answer)
 
     async def healthy(self) -> bool:
         return await self._http.healthy("/health")
@@ -167,11 +167,11 @@ class VllmEngine:
         names = ", ".join(model.id for model in models) or "no model"
         raise ConfigError(f"{self._http.label} serves {names}" + (f", not {self._wanted}" if self._wanted else ""))
 
-    def _blame(self, refusal: Refusal, request: Request) -> StenographError:
-        """Whose fault a refused generation is. A prompt that fills the context exactly is refused in other words."""
+    def _blame(self, refusal: Refusal, prompt_tokens: int) -> StenographError:
+        """Whose fault a refusal is. A prompt that fills the context exactly is refused in other words."""
         if refusal.status not in (400, 413, 422):
             return blamed(self._http.label, refusal)
-        full = self._model.max_model_len is not None and len(request.prompt) >= self._model.max_model_len
+        full = self._model.max_model_len is not None and prompt_tokens >= self._model.max_model_len
         if full or any(words in refusal.words for words in OVERFLOW):
             return ContextLengthExceeded(refusal.words, param="messages")
         return CallerError(refusal.words, param=refusal.param and refusal.param.removeprefix("body."))

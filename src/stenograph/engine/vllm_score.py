@@ -18,8 +18,18 @@ class _Choice(msgspec.Struct):
     prompt_logprobs: list[dict[str, _Entry] | None]
 
 
+class _Details(msgspec.Struct):
+    cached_tokens: int | None = None
+
+
+class _Usage(msgspec.Struct):
+    prompt_tokens_details: _Details | None = None
+    """Told by a server that runs with `--enable-prompt-tokens-details`."""
+
+
 class _Answer(msgspec.Struct):
     choices: list[_Choice]
+    usage: _Usage | None = None
 
 
 def score_body(ids: list[int], top_k: int, model: str) -> bytes:
@@ -36,12 +46,18 @@ def score_body(ids: list[int], top_k: int, model: str) -> bytes:
     return msgspec.json.encode(fields)
 
 
-def scores_of(label: str, ids: list[int], top_k: int, answer: bytes) -> Scored:
+def scores_of(label: str, ids: list[int], top_k: int, start: int, answer: bytes) -> Scored:
+    """vLLM tells all positions, whatever is wanted of them."""
     try:
-        choice = msgspec.json.decode(answer, type=_Answer).choices[0]
+        read = msgspec.json.decode(answer, type=_Answer)
+        choice = read.choices[0]
     except (msgspec.DecodeError, IndexError) as error:
         raise EvidenceError(f"{label} answered what cannot be read: {error}") from error
     if choice.prompt_token_ids != ids or len(choice.prompt_logprobs) != len(ids):
         raise EvidenceError(f"{label} scored other tokens than it was sent")
-    rows = [{int(key): entry.logprob for key, entry in (row or {}).items()} for row in choice.prompt_logprobs]
-    return scored_from(label, ids, [row.get(id) for id, row in zip(ids, rows, strict=True)], rows, top_k)
+    if not all(key.isdecimal() for row in choice.prompt_logprobs for key in row or ()):
+        raise EvidenceError(f"{label} does not name the alternatives by their ids")
+    rows = [{int(key): entry.logprob for key, entry in (row or {}).items()} for row in choice.prompt_logprobs[start:]]
+    logprobs = [row.get(id) for id, row in zip(ids[start:], rows, strict=True)]
+    details = read.usage and read.usage.prompt_tokens_details
+    return scored_from(label, ids, start, logprobs, rows, top_k, details.cached_tokens if details else None)

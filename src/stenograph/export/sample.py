@@ -147,9 +147,12 @@ def _span(turn: Turn, number: int, start: int, trained: bool) -> Span:
 
 
 def _array(type: Any, numbers: JSON) -> NDArray[Any]:
-    """`type` is `NDArray[x]`, an alias of `ndarray[shape, dtype[x]]`. A 1.5 among the ids is refused, not rounded."""
+    """`type` is `NDArray[x]`, an alias of `ndarray[shape, dtype[x]]`. A 1.5 among the ids is refused, not rounded. Rows
+    are a table, those without anything in them too."""
     (scalar,) = get_args(get_args(type)[1])
-    checked = msgspec.convert(numbers, list[int] if issubclass(scalar, np.integer) else list[float])
+    one: Any = int if issubclass(scalar, np.integer) else float
+    rows = bool(numbers) and isinstance(numbers[0], list)
+    checked = msgspec.convert(numbers, list[list[one]] if rows else list[one])
     return _sealed(np.array(checked, dtype=scalar))
 
 

@@ -54,6 +54,21 @@ class Tokenizer:
         ids: list[int] = self._inner.encode(text, add_special_tokens=special).ids
         return ids
 
+    def encode_all(self, texts: Sequence[str]) -> list[list[int]]:
+        """Of many texts at once, in parallel."""
+        return [one.ids for one in self._inner.encode_batch(list(texts), add_special_tokens=False)]
+
+    @property
+    def pieces(self) -> dict[int, str]:
+        """The whole vocabulary, as it is spelt in the file."""
+        return {id: piece for piece, id in self._inner.get_vocab(with_added_tokens=True).items()}
+
+    @property
+    def tables(self) -> dict[str, JSON]:
+        """The file's contents, as the library itself writes them: the same tables look the same."""
+        tables: dict[str, JSON] = json.loads(self._inner.to_str())
+        return tables
+
     def encode_apart(self, text: str) -> list[int]:
         """Markers count only where `set_apart` renamed them. Everything else is text."""
         inner, real = self._apart
@@ -66,6 +81,10 @@ class Tokenizer:
         """All of it, markers included."""
         text: str = self._inner.decode(list(ids), skip_special_tokens=False)
         return text
+
+    def decode_each(self, ids: Iterable[int]) -> list[str]:
+        """Each by itself, in parallel."""
+        return self._inner.decode_batch([[id] for id in ids], skip_special_tokens=False)
 
     def stream(self) -> TokenStream:
         return TokenStream(self._inner)

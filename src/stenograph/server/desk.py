@@ -9,14 +9,17 @@ from collections.abc import Mapping
 import msgspec
 
 from stenograph.config import Settings
-from stenograph.core import SessionFacts
+from stenograph.core import Sample, SessionFacts
 from stenograph.errors import CallerError, NotFound, Overloaded, Unauthorized
+from stenograph.export.sample import Shared, samples
 from stenograph.house import House
 from stenograph.live import LiveSession
 from stenograph.server.deliveries import Deliveries
 from stenograph.server.metrics import Metrics
 from stenograph.server.registry import Registry, hash_key, new_key
 from stenograph.session.tree import Tree
+from stenograph.teacher.opening import Reading
+from stenograph.teacher.teachers import Teachers
 from stenograph.turn import Ticket
 from stenograph.wire.body import Id
 from stenograph.wire.codec import Decoded
@@ -33,13 +36,20 @@ OWN_SESSION_TTL = 3600.0
 
 class Desk:
     def __init__(
-        self, settings: Settings, house: House, registry: Registry, deliveries: Deliveries, metrics: Metrics
+        self,
+        settings: Settings,
+        house: House,
+        registry: Registry,
+        deliveries: Deliveries,
+        metrics: Metrics,
+        teachers: Teachers,
     ) -> None:
         self.settings = settings
         self.house = house
         self.registry = registry
         self.deliveries = deliveries
         self.metrics = metrics
+        self.teachers = teachers
         self._without_session = 0
         self._calls = 0
 
@@ -112,6 +122,14 @@ class Desk:
             )
         session, _ = self.registry.open(msgspec.structs.replace(self.facts(), ttl=OWN_SESSION_TTL))
         return session
+
+    async def samples(self, session: LiveSession, shared: Shared, teacher: str | None) -> list[Sample]:
+        """As the session stands now; with a teacher, which is asked for what is not on record."""
+        found = samples(session.facts, list(session.tree.turns.values()), shared)
+        if teacher is None:
+            return found
+        at = session.facts.created_at
+        return await self.teachers.taught(teacher, [Reading(sample, session.tree, at) for sample in found])
 
     # -- calls ---------------------------------------------------------------------------------------------
 

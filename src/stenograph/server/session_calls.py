@@ -10,7 +10,6 @@ from starlette.responses import Response
 
 from stenograph.core import JSON, SessionFacts, SessionSampling, State
 from stenograph.errors import StenographError
-from stenograph.export.sample import samples
 from stenograph.export.summary import session_summary, turn_summary
 from stenograph.live import LiveSession
 from stenograph.server.connection import bounded_body, error_headers
@@ -122,7 +121,7 @@ async def finish_group(desk: Desk, request: Request) -> Response:
 
 async def session_samples(desk: Desk, request: Request) -> Response:
     wanted, session = body.query(request.query_params, sessions.SamplesQuery), _named(desk, request)
-    found = samples(session.facts, list(session.tree.turns.values()), wanted.shared)
+    found = await desk.samples(session, wanted.shared, wanted.teacher)
     return answer(sessions.SampleList(tuple(found)))
 
 

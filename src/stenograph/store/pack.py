@@ -15,9 +15,23 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from stenograph.core import Batch, SessionFacts, TopLogprob, Turn, Value, WeightsSaid
+from stenograph.core import Batch, Lesson, SessionFacts, Teacher, TopLogprob, Turn, Value, WeightsSaid
 from stenograph.errors import StoreError
-from stenograph.store.schema import BATCH, BLOB, CALL, PART, SESSION, TURN, WEIGHTS, Column, Holds, N, Table
+from stenograph.store.schema import (
+    BATCH,
+    BLOB,
+    CALL,
+    LESSON,
+    PART,
+    SESSION,
+    TEACHER,
+    TURN,
+    WEIGHTS,
+    Column,
+    Holds,
+    N,
+    Table,
+)
 from stenograph.store.store import Blob, Record
 
 Cell: TypeAlias = str | bytes | int | float | None
@@ -124,6 +138,8 @@ PARTS = Codec(PART)
 BLOBS = Codec(BLOB)
 BATCHES = Codec(BATCH)
 SAID = Codec(WEIGHTS)
+TEACHERS = Codec(TEACHER)
+LESSONS = Codec(LESSON)
 
 
 def rows(record: Record) -> Iterator[tuple[Table[Any], Row]]:
@@ -137,6 +153,10 @@ def rows(record: Record) -> Iterator[tuple[Table[Any], Row]]:
             yield BATCH, BATCHES.row(record)
         case WeightsSaid():
             yield WEIGHTS, SAID.row(record)
+        case Teacher():
+            yield TEACHER, TEACHERS.row(record)
+        case Lesson():
+            yield LESSON, LESSONS.row(record)
         case _:
             yield from _call_rows(record.turns)
 

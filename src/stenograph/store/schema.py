@@ -2,6 +2,7 @@
 
     session ──< call ──< turn ──< part          blob (by hash)          meta (the schema's version)
                  └──────── parent ┘             batch (names its sessions, and outlives them)          weights
+                                                teacher              lesson (goes with the session it names)
 
 A call holds its new context once, however many turns (choices) it has; a turn holds no tokens but through its parts.
 Arrays are packed; every field of a noun without a column of its own is in the row's `rest`, as JSON.
@@ -14,7 +15,7 @@ import sqlite3
 from collections.abc import Iterator, Mapping
 from typing import Generic, Literal, TypeVar
 
-from stenograph.core import Batch, Call, Part, SessionFacts, Turn, Value, WeightsSaid
+from stenograph.core import Batch, Call, Lesson, Part, SessionFacts, Teacher, Turn, Value, WeightsSaid
 from stenograph.errors import ConfigError
 from stenograph.store.store import Blob
 
@@ -164,16 +165,37 @@ WEIGHTS = Table(
     WeightsSaid,
     (_SEQUENCE, Column("version", "TEXT NOT NULL"), Column("step", "INTEGER")),
 )
-TABLES = (SESSION, CALL, TURN, PART, BLOB, BATCH, WEIGHTS)
+TEACHER = Table(
+    "teacher",
+    Teacher,
+    (Column("name", "TEXT NOT NULL PRIMARY KEY"), _REST),
+    repeat="replace",
+)
+LESSON = Table(
+    "lesson",
+    Lesson,
+    (
+        Column("key", "TEXT NOT NULL PRIMARY KEY"),
+        Column("session_id", "TEXT NOT NULL"),
+        Column("top_k", "INTEGER NOT NULL"),
+        Column("token_ids", "BLOB NOT NULL", Holds.IDS),
+        Column("logprobs", "BLOB NOT NULL", Holds.LOGPROBS),
+        Column("token_logprobs", "BLOB NOT NULL", Holds.LOGPROBS),
+        _REST,
+    ),
+    repeat="replace",
+)
+TABLES = (SESSION, CALL, TURN, PART, BLOB, BATCH, WEIGHTS, TEACHER, LESSON)
 INDEXES = (
     "CREATE INDEX session_by_age ON session (created_at, id)",
     "CREATE INDEX call_by_session ON call (session_id)",
     "CREATE INDEX call_by_parent ON call (parent)",
+    "CREATE INDEX lesson_by_session ON lesson (session_id)",
 )
 
-"""`call_by_parent` is for deleting: SQLite asks of every turn that goes whether a call still refers to it."""
+"""The last two are for deleting: SQLite asks of every turn that goes whether a call still refers to it."""
 
-VERSION = 2
+VERSION = 3
 MIGRATIONS: Mapping[int, tuple[str, ...]] = {
     1: (
         """CREATE TABLE batch (
@@ -187,6 +209,22 @@ MIGRATIONS: Mapping[int, tuple[str, ...]] = {
   version TEXT NOT NULL,
   step INTEGER
 )""",
+    ),
+    2: (
+        """CREATE TABLE teacher (
+  name TEXT NOT NULL PRIMARY KEY,
+  rest TEXT NOT NULL
+)""",
+        """CREATE TABLE lesson (
+  key TEXT NOT NULL PRIMARY KEY,
+  session_id TEXT NOT NULL,
+  top_k INTEGER NOT NULL,
+  token_ids BLOB NOT NULL,
+  logprobs BLOB NOT NULL,
+  token_logprobs BLOB NOT NULL,
+  rest TEXT NOT NULL
+)""",
+        "CREATE INDEX lesson_by_session ON lesson (session_id)",
     ),
 }
 """From each older version, the statements that lead to the next: as they were then, whatever is declared above."""

@@ -1,16 +1,17 @@
 """What the way of a request needs of a store: when `commit` returns, the records are durable (law 5).
 
 A record is written whole or not at all, and all records of one `commit` together. Of some the latest replaces the
-earlier: the facts of a session, and a batch. Others are written once, never again: a call with its turns, and what was
-said of the weights. Tools and template arguments are content-addressed blobs, named by the hash that the call carries.
+earlier: the facts of a session, a batch, a teacher and what it says. Others are written once, never again: a call with
+its turns, and what was said of the weights. Tools and template arguments are content-addressed blobs, named by the hash
+that the call carries.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Protocol, TypeAlias
 
-from stenograph.core import Batch, SessionFacts, Turn, Value, WeightsSaid
+from stenograph.core import Batch, Lesson, SessionFacts, Teacher, Turn, Value, WeightsSaid
 
 
 class TurnsCommitted(Value):
@@ -24,7 +25,7 @@ class Blob(Value):
     body: bytes
 
 
-Record: TypeAlias = SessionFacts | TurnsCommitted | Blob | Batch | WeightsSaid
+Record: TypeAlias = SessionFacts | TurnsCommitted | Blob | Batch | WeightsSaid | Teacher | Lesson
 
 
 class StoredSession(Value):
@@ -52,5 +53,11 @@ class Store(Protocol):
 
     def weights(self) -> Sequence[WeightsSaid]:
         """All that was said, in order."""
+
+    def teachers(self) -> Sequence[Teacher]:
+        """Each as it was when it last scored, by name."""
+
+    def lessons(self, keys: Iterable[str]) -> Mapping[str, Lesson]:
+        """Those that are there."""
 
     async def close(self) -> None: ...

@@ -9,9 +9,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeAlias
 
-from stenograph.core import Batch, Part, SessionFacts, WeightsSaid
+import msgspec
+
+from stenograph.core import Batch, Lesson, Part, SessionFacts, Teacher, WeightsSaid
 from stenograph.store.faults import translated
-from stenograph.store.pack import BATCHES, CALLS, FACTS, PARTS, SAID, TURNS, Row, rows
+from stenograph.store.pack import BATCHES, CALLS, FACTS, LESSONS, PARTS, SAID, TEACHERS, TURNS, Row, rows
 from stenograph.store.schema import TABLES, Table
 from stenograph.store.store import Record, StoredSession, TurnsCommitted
 
@@ -29,6 +31,7 @@ WHERE session_id = ? ORDER BY turn.seq, place"""
 
 _SIDECARS = """SELECT sidecar.value FROM part JOIN turn ON turn.id = turn_id JOIN call ON call.id = call_id,
 json_each(part.rest, '$.sidecars') AS sidecar WHERE session_id"""
+_LESSONS = "SELECT * FROM lesson WHERE key IN (SELECT value FROM json_each(?))"
 
 _FORGET = (
     f"DELETE FROM blob WHERE hash IN ({_SIDECARS} = :id) AND hash NOT IN ({_SIDECARS} != :id)",
@@ -37,6 +40,7 @@ _FORGET = (
         SELECT turn.id FROM turn JOIN call ON call.id = call_id WHERE session_id = :id)""",
     "DELETE FROM turn WHERE call_id IN (SELECT id FROM call WHERE session_id = :id)",
     "DELETE FROM call WHERE session_id = :id",
+    "DELETE FROM lesson WHERE session_id = :id",
     "DELETE FROM session WHERE id = :id",
 )
 """Calls refer to turns and turns to calls, so one of the two lets go first. Sidecars go with the last session that
@@ -103,6 +107,16 @@ class Reads:
     def weights(self) -> tuple[WeightsSaid, ...]:
         with self._snapshot():
             return tuple(SAID.value(row) for row in self._select("SELECT * FROM weights ORDER BY seq"))
+
+    def teachers(self) -> tuple[Teacher, ...]:
+        with self._snapshot():
+            return tuple(TEACHERS.value(row) for row in self._select("SELECT * FROM teacher ORDER BY name"))
+
+    def lessons(self, keys: Iterable[str]) -> dict[str, Lesson]:
+        wanted = msgspec.json.encode(list(keys)).decode()
+        with self._snapshot():
+            found = [LESSONS.value(row) for row in self._select(_LESSONS, wanted)]
+        return {lesson.key: lesson for lesson in found}
 
     def _page(self, created_at: float, id: str) -> list[SessionFacts]:
         with self._snapshot():

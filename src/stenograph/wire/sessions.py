@@ -104,6 +104,8 @@ class SamplesQuery(Body):
     """The query of `GET /sessions/{id}/samples`."""
 
     shared: Shared = "once"
+    teacher: Id | None = None
+    """With what this teacher says of them; what is not on record, it is asked."""
 
 
 _CREATE = msgspec.json.Decoder(CreateSession)

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from stenograph import CallerError, EvidenceError
-from stenograph.core import Ids, TopLogprob
+from stenograph.core import Ids
 from stenograph.engine.given import GivenEngine
-from stenograph.engine.scoring import Score, Scored
+from stenograph.engine.scoring import FIRST, Scored
 from stenograph.integrations.atropos import ManagedServer
 from stenograph.integrations.atropos.scores import IDS, LOGPROBS, rectangular
 from tests.integrations.atropos.servers import ASKED, Server, fast
@@ -76,9 +76,11 @@ class Engine(GivenEngine):
     def __init__(self) -> None:
         super().__init__(None, model="policy", max_model_len=64, logprob_kind="raw")  # type: ignore[arg-type]
 
-    async def score(self, ids: Ids, top_k: int) -> Scored:
-        top = tuple(TopLogprob(n, -float(n)) for n in range(top_k))
-        return (None, *(Score(-0.5, top) for _ in ids[1:]))
+    async def score(self, ids: Ids, top_k: int, start: int = FIRST) -> Scored:
+        scored = len(ids) - start
+        best = np.arange(top_k, dtype=np.int32)
+        rows = np.broadcast_to(best, (scored, top_k))
+        return Scored(start, np.full(scored, -0.5, np.float32), rows, -rows.astype(np.float32))
 
 
 async def test_an_engine_of_ours_scores_too() -> None:

@@ -73,6 +73,20 @@ def origin(sample: Sample) -> dict[str, JSON]:
         "scores": dict(sample.scores),
         "status": sample.status,
         "versions": list(sample.versions),
+        **({"teacher_info": msgspec.to_builtins(sample.teacher_info)} if sample.teacher_info else {}),
+    }
+
+
+def teachings(sample: Sample, start: int) -> dict[str, JSON]:
+    """By teacher, its rows from a token on; empty where nobody was asked for a teacher."""
+    return {
+        name: {
+            "top_k": one.top_k,
+            "token_ids": one.token_ids[start:].tolist(),
+            "logprobs": one.logprobs[start:].tolist(),
+            "token_logprobs": one.token_logprobs[start:].tolist(),
+        }
+        for name, one in (sample.teachers or {}).items()
     }
 
 

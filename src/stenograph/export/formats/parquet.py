@@ -1,7 +1,7 @@
 """CONTRACT 5 as columns of an Apache Parquet file: for anything that reads tables.
 
-Lists are lists, `rewards`, `scores` and `sidecars` are maps, and what has no fixed shape is JSON text: a span's
-`sampling` and `stop_reason`, and `metadata`.
+Lists are lists, `rewards`, `scores`, `sidecars`, `teachers` and `teacher_info` are maps, and what has no fixed shape is
+JSON text: a span's `sampling` and `stop_reason`, and `metadata`. Teachers have columns where one was asked for.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from stenograph.errors import ConfigError
+from stenograph.export.formats.columns import teachings
 
 if TYPE_CHECKING:
     from stenograph.core import JSON, Sample, Span
@@ -28,7 +29,8 @@ def encode(samples: Iterable[Sample]) -> Iterator[bytes]:
         import pyarrow.parquet
     except ImportError as error:
         raise ConfigError("--format parquet needs pyarrow: pip install 'stenograph[parquet]'") from error
-    schema, sink, left = _schema(pyarrow), _Sink(), iter(samples)
+    first, left = _peeked(samples)
+    schema, sink = _schema(pyarrow, taught=first is not None and bool(first.teacher_info)), _Sink()
     with pyarrow.parquet.ParquetWriter(sink, schema) as writer:
         while rows := [row(sample) for sample in itertools.islice(left, ROWS)]:
             writer.write_table(pyarrow.Table.from_pylist(rows, schema))
@@ -36,9 +38,17 @@ def encode(samples: Iterable[Sample]) -> Iterator[bytes]:
     yield sink.drained()
 
 
+def _peeked(samples: Iterable[Sample]) -> tuple[Sample | None, Iterator[Sample]]:
+    left = iter(samples)
+    first = next(left, None)
+    return first, left if first is None else itertools.chain([first], left)
+
+
 def row(sample: Sample) -> dict[str, JSON]:
     plain: dict[str, JSON] = {name: getattr(sample, name) for name in sample.__struct_fields__}
     plain |= {
+        "teachers": [*teachings(sample, 0).items()],
+        "teacher_info": [*msgspec.to_builtins(sample.teacher_info or {}).items()],
         "rewards": list(sample.rewards.items()),
         "scores": list(sample.scores.items()),
         "spans": [_span(span) for span in sample.spans],
@@ -79,7 +89,8 @@ class _Sink:
         return b"".join(chunks)
 
 
-def _schema(arrow: Any) -> Any:
+def _schema(arrow: Any, *, taught: bool) -> Any:
+    """With columns for teachers where any was asked for."""
     text, number, flag = arrow.string(), arrow.int64(), arrow.bool_()
     span = {
         **dict.fromkeys(("start", "end"), number),
@@ -116,5 +127,21 @@ def _schema(arrow: Any) -> Any:
             "notes": arrow.list_(arrow.struct(note)),
             "fork": arrow.struct(fork),
             "metadata": text,
+            **(_of_teachers(arrow) if taught else {}),
         }
     )
+
+
+def _of_teachers(arrow: Any) -> dict[str, Any]:
+    ids, logprobs = arrow.list_(arrow.int32()), arrow.list_(arrow.float32())
+    teaching = {
+        "top_k": arrow.int64(),
+        "token_ids": arrow.list_(ids),
+        "logprobs": arrow.list_(logprobs),
+        "token_logprobs": logprobs,
+    }
+    info = {"model": arrow.string(), "weight": arrow.float64(), "error": arrow.string()}
+    return {
+        "teachers": arrow.map_(arrow.string(), arrow.struct(teaching)),
+        "teacher_info": arrow.map_(arrow.string(), arrow.struct(info)),
+    }

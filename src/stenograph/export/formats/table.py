@@ -35,18 +35,27 @@ class Format(NamedTuple):
     in the data. Else each row counts as a rollout, and somebody has to say that this is wanted."""
     ratios: LogprobKind | None = None
     """Of which kind the logprobs are that the consumer computes anew, and compares with these; None: it does not."""
+    teachers: int = 0
+    """How many it has room for."""
+
+
+MANY = 1_000_000
 
 
 FORMATS: Mapping[str, Format] = {
-    "jsonl": Format("all that is known, a sample a line", jsonl.encode, branches=True),
-    "parquet": Format("the same as an Apache Parquet file (needs stenograph[parquet])", parquet.encode, branches=True),
+    "jsonl": Format("all that is known, a sample a line", jsonl.encode, branches=True, teachers=MANY),
+    "parquet": Format(
+        "the same as an Apache Parquet file (needs stenograph[parquet])", parquet.encode, branches=True, teachers=MANY
+    ),
     "openrlhf": Format("what an agent executor returns, a rollout a line", openrlhf.encode, ratios="temperature"),
-    "atropos": Format("ScoredData for the trajectory API, a group a line", atropos.encode, ratios="temperature"),
+    "atropos": Format(
+        "ScoredData for the trajectory API, a group a line", atropos.encode, ratios="temperature", teachers=1
+    ),
     "verifiers": Format("traces, a rollout a line", verifiers.encode, branches=True),
     "prime-rl": Format("a TrainingBatch, rollouts.bin", prime_rl.encode, branches=True, ratios="temperature"),
     "verl": Format("AgentLoopOutput, a rollout a line", verl.encode, ratios="temperature"),
-    "trl": Format("what a rollout_func returns, a group a line", trl.encode, ratios="temperature"),
-    "tinker": Format("Datum, a branch a line", tinker.encode, branches=True, ratios="raw"),
+    "trl": Format("what a rollout_func returns, a group a line", trl.encode, ratios="temperature", teachers=MANY),
+    "tinker": Format("Datum, a branch a line", tinker.encode, branches=True, ratios="raw", teachers=MANY),
     "skyrl": Format("GeneratorOutput, a group a line", skyrl.encode, ratios="temperature"),
     "slime": Format("Sample, a rollout a line", slime.encode, ratios="temperature"),
 }

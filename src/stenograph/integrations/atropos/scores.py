@@ -28,7 +28,7 @@ async def of_server(server: Any, fields: Mapping[str, JSON]) -> dict[str, Any]:
 
 async def of_engine(gateway: Gateway, fields: Mapping[str, JSON]) -> dict[str, Any]:
     """Of an engine of ours that can score."""
-    engine = gateway.engine
+    engine = gateway.engines[0]
     if not isinstance(engine, Scoring):
         raise NotImplementedError(f"{type(engine).__name__} does not score, so it has no get_logprobs")
     prompt = fields.get("input_ids")
@@ -38,12 +38,11 @@ async def of_engine(gateway: Gateway, fields: Mapping[str, JSON]) -> dict[str, A
         raise CallerError("prompt: messages, a prompt or input_ids are needed", param="prompt")
     top_k = max(1, int(fields.get("top_k") or fields.get("top_logprobs") or 1))
     scored = await engine.score(np.array(prompt, np.int32), top_k)
-    tops = [score.top if score is not None else () for score in scored]
     return rectangular(
         {
             "prompt_tokens": list(prompt),
-            IDS: [[one.token_id for one in top] for top in tops],
-            LOGPROBS: [[one.logprob for one in top] for top in tops],
+            IDS: [[NO_ID] * top_k, *scored.top_ids.tolist()],
+            LOGPROBS: [[NO_LOGPROB] * top_k, *scored.top_logprobs.tolist()],
         }
     )
 
