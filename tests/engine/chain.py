@@ -95,6 +95,8 @@ class Halting(Chain):
         super().__init__()
         self.halted = False
         self.holds_itself = False
+        self.looked = asyncio.Event()
+        """Somebody asked whether it is held."""
 
     async def generate(self, request: Request) -> AsyncGenerator[Delta, None]:
         counts = [0] * request.n
@@ -119,4 +121,5 @@ class Halting(Chain):
         self.patience.set()
 
     async def held(self) -> bool:
+        self.looked.set()
         return self.halted

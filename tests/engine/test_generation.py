@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from stenograph.core import Delta, Guide
+from stenograph.core import Delta, EngineInfo, Guide
 from stenograph.engine import generation
 from stenograph.engine.brake import Brake
 from stenograph.engine.gate import Gate
@@ -216,6 +216,34 @@ async def test_an_engine_that_is_not_there_keeps_nobody_paused() -> None:
     assert not member.paused
 
 
+async def test_a_call_waits_for_an_engine_that_is_gone_while_it_is_paused() -> None:
+    """A trainer pauses, and restarts what it finds dead: nobody asks that one anything before it is let go."""
+
+    class Restarted(Halting):
+        def __init__(self) -> None:
+            super().__init__()
+            self.dead = True
+
+        async def start(self) -> EngineInfo:
+            if self.dead:
+                raise EngineUnavailable("dead")
+            return await super().start()
+
+        async def hold(self) -> bool:
+            raise EngineUnavailable("dead")
+
+    engine = Restarted()
+    member = Member(engine, engine.info, Gate(8, 8))
+    await member.pause()
+    answer = asyncio.create_task(_all(member.generate(request([1, 2, 3]), None)))
+    await turns_of_the_loop(10)
+    assert not answer.done()
+    engine.dead = False
+    await member.resume()
+    assert ids(await answer) == said([1, 2, 3], 8)[0]
+    assert not member.lost
+
+
 async def test_an_engine_that_goes_away_otherwise_is_an_error() -> None:
     engine = Chain()
     member = Member(engine, engine.info, Gate(8, 8))
@@ -235,7 +263,7 @@ async def test_paused_behind_our_back(monkeypatch: pytest.MonkeyPatch) -> None:
     got = [await anext(deltas) for _ in range(5)]
     engine.halted = True
     rest = asyncio.create_task(_all(deltas))
-    await asyncio.sleep(0.01)
+    await engine.looked.wait()
     assert not rest.done()
     assert engine.under_way == 0
     engine.halted, engine.version = False, "2"

@@ -150,17 +150,67 @@ async def test_an_engine_that_raises_when_it_is_asked_is_down_and_is_asked_again
 async def test_who_is_down_is_looked_at_and_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pools, "LOOK_SECONDS", 0.001)
     first, second = Chain("a"), Chain("b")
-    async with started(first, second) as pool:
+    async with started(first, second) as pool, asyncio.timeout(10):
         first.well = False
-        await asyncio.sleep(0.02)
-        assert [member.up for member in pool.members] == [False, True]
+        while pool.members[0].up:  # noqa: ASYNC110 (a pool that tells nobody)
+            await asyncio.sleep(0.001)
+        assert pool.members[1].up
         assert await served(pool, of("s", "a")) == "b"
         first.well = True
-        await asyncio.sleep(0.02)
+        while not pool.members[0].up:  # noqa: ASYNC110 (a pool that tells nobody)
+            await asyncio.sleep(0.001)
         assert await served(pool, of("s", "a")) == "a"
         assert await pool.healthy()
         first.well = second.well = False
         assert not await pool.healthy()
+
+
+@pytest.mark.parametrize("changed", [{"model": "another"}, {"logprob_kind": "processed"}])
+async def test_what_comes_back_as_another_is_left_out(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, changed: dict[str, str]
+) -> None:
+    """A server is killed, and started again with another model, or with other flags."""
+    monkeypatch.setattr(pools, "LOOK_SECONDS", 0.001)
+    first, second = Chain("a"), Chain("b")
+    async with started(first, second) as pool, asyncio.timeout(10):
+        was, first.info = first.info, msgspec.structs.replace(first.info, **changed)
+        first.failure = EngineUnavailable("killed")
+        assert await served(pool, of("s", "a")) == "b"
+        first.failure = None
+        while "came back with" not in caplog.text:  # noqa: ASYNC110 (a log that tells nobody)
+            await asyncio.sleep(0.001)
+        assert await served(pool, of("s", "a")) == "b"
+        first.info = was
+        while not pool.members[0].up:  # noqa: ASYNC110 (a pool that tells nobody)
+            await asyncio.sleep(0.001)
+        assert await served(pool, of("s", "a")) == "a"
+
+
+async def test_alone_it_is_asked_who_it_is_before_it_samples_again() -> None:
+    """Nobody has looked yet, and there is no other to go to: better no answer than one of another model's."""
+    engine = Chain("a")
+    async with started(engine) as pool:
+        was, engine.info = engine.info, msgspec.structs.replace(engine.info, model="another")
+        engine.failure = EngineUnavailable("killed")
+        with pytest.raises(EngineUnavailable, match="killed"):
+            await served(pool, of("s"))
+        engine.failure = None
+        asked = len(engine.requests)
+        with pytest.raises(EngineUnavailable, match=r"came back with another \(raw\) in place of chain \(raw\)"):
+            await served(pool, of("s"))
+        assert len(engine.requests) == asked
+        engine.info = was
+        assert await served(pool, of("s")) == "a"
+
+
+async def test_an_engine_of_this_process_is_not_started_over_what_is_under_way() -> None:
+    engine = Chain("a", kind="local")
+    async with started(engine) as pool:
+        engine.failure = EngineUnavailable("it hung up")
+        with pytest.raises(EngineUnavailable):
+            await served(pool, of("s"))
+        engine.failure, engine.info = None, msgspec.structs.replace(engine.info, model="never asked")
+        assert await served(pool, of("s")) == "a"
 
 
 async def test_full_is_429_and_only_then() -> None:

@@ -15,13 +15,17 @@ from stenograph.engine.brake import Brake
 from stenograph.engine.engine import Engine, Holding
 from stenograph.engine.gate import Gate
 from stenograph.engine.generation import Generation
-from stenograph.errors import EngineError, EngineUnavailable
+from stenograph.errors import EngineError, EngineTimeout, EngineUnavailable
 from stenograph.render.tokenizer import Tokenizer
 
 log = logging.getLogger(__name__)
 
 PROBE_SECONDS = 5.0
 """An engine that takes longer to say that it is well is not."""
+OURS = ("local", "torch")
+"""Kinds that nobody else starts: to start them once more would end what is under way, and tell nothing new."""
+START_SECONDS = 60.0
+"""For what an engine is asked when it is back: three tokens of it, behind whoever is there already."""
 
 
 class Member:
@@ -30,12 +34,18 @@ class Member:
         self.info = info
         self.gate = gate
         self.up = True
+        self.lost = False
+        """It was gone, not only slow: what comes back in its place may be another."""
         self.sessions: Counter[str] = Counter()
         """Calls under way, by session."""
         self.taken = 0
         """Calls that it was ever given."""
         self._brake = Brake()
         self._switching = asyncio.Lock()
+        self._asking = asyncio.Lock()
+
+    def gone(self) -> None:
+        self.up, self.lost = False, self.info.kind not in OURS
 
     @property
     def load(self) -> int:
@@ -50,6 +60,8 @@ class Member:
         self.taken += 1
         try:
             async with self.gate.passage(request):
+                await self._brake.freed()
+                await self._known_again()
                 generation = Generation(self.engine, request, self._brake, tokenizer)
                 async with aclosing(generation.deltas()) as deltas:
                     async for delta in deltas:
@@ -64,13 +76,33 @@ class Member:
         here is an answer, too: nobody would look again if it were let through."""
         if not self.paused:
             try:
-                self.up = await asyncio.wait_for(self.engine.healthy(), PROBE_SECONDS)
+                well = await asyncio.wait_for(self.engine.healthy(), PROBE_SECONDS)
+                if not well:
+                    self.gone()
+                    return False
+                await self._known_again()
+                self.up = True
             except TimeoutError:
                 self.up = False
             except Exception as error:
-                log.warning("engine %s cannot say that it is well: %r", self.info.name, error)
+                log.warning("engine %s cannot be used: %r", self.info.name, error)
                 self.up = False
         return self.up
+
+    async def _known_again(self) -> None:
+        """A server that was started again may serve another model, or report logprobs of another kind: then what it
+        samples is no more of what was said of it, and it is as good as gone."""
+        async with self._asking:
+            if not self.lost:
+                return
+            try:
+                info = await asyncio.wait_for(self.engine.start(), START_SECONDS)
+            except TimeoutError as error:
+                raise EngineTimeout(f"{self.info.name} is back and does not say what it serves") from error
+            if (info.model, info.logprob_kind) != (self.info.model, self.info.logprob_kind):
+                before, now = f"{self.info.model} ({self.info.logprob_kind})", f"{info.model} ({info.logprob_kind})"
+                raise EngineUnavailable(f"{self.info.name} came back with {now} in place of {before}")
+            self.lost = False
 
     async def pause(self) -> None:
         """Returns once nothing is sampled any more: held by the engine itself, broken off, or, where neither can be
@@ -114,4 +146,4 @@ class Member:
         try:
             yield
         except EngineUnavailable:
-            self.up = False
+            self.gone()

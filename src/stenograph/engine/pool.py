@@ -60,7 +60,7 @@ class Pool:
                 return
             except (EngineError, Overloaded) as error:
                 if isinstance(error, EngineUnavailable):
-                    member.up = False
+                    member.gone()
                 if begun or not candidates or isinstance(error, EvidenceError):
                     raise
                 log.warning("request %s goes elsewhere: %s", request.id, error.message)
@@ -84,10 +84,13 @@ class Pool:
     async def _look(self) -> None:
         while True:
             await asyncio.sleep(LOOK_SECONDS)
-            for member in self.members:
-                before = member.up
-                if await member.look() != before:
-                    log.warning("engine %s %s", member.info.name, "is back" if member.up else "does not answer")
+            await asyncio.gather(*(_seen(member) for member in self.members))
+
+
+async def _seen(member: Member) -> None:
+    before = member.up
+    if await member.look() != before:
+        log.warning("engine %s %s", member.info.name, "is back" if member.up else "does not answer")
 
 
 def _best(candidates: Sequence[Member], request: Request) -> Member:
