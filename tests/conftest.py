@@ -47,11 +47,11 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Where tests run side by side, those of one file stay together, for what they share is loaded once; and all that
-    drive real engines do, for one that pauses an engine would hold up the others."""
+    drive real engines do, right in `live/`, for one that pauses an engine would hold up the others."""
     if config.pluginmanager.hasplugin("dsession") or hasattr(config, "workerinput"):
         for item in items:
             place = item.path.relative_to(ROOT / "tests")
-            group = "live" if place.parts[0] == "live" else str(place)
+            group = "live" if place.parent.name == "live" else str(place)
             item.add_marker(pytest.mark.xdist_group(group))
 
 

@@ -23,7 +23,7 @@ LAW = (
     ("clients", "furnish", "inspector", "server"),
     ("faculty",),
     ("gateway",),
-    ("demo",),
+    ("demo", "integrations"),
     ("commands",),
     ("cli",),
     ("__init__", "__main__"),

@@ -17,7 +17,6 @@ from stenograph.core import JSON, Call, Conversation, Delta, EngineInfo, Finish,
 from stenograph.gateway import HERE, Gateway
 from stenograph.house import House
 from stenograph.live import revived
-from stenograph.render.renderer import Renderer
 from tests.render.rollouts import NOW
 
 
@@ -53,20 +52,14 @@ class Here(Gateway):
     """At a fixed hour, with call ids that are the same in every run."""
 
     def __init__(self, tokenizer: str) -> None:
-        self.engine = Engine()
-        self.house: House
-        super().__init__(engine=self.engine, tokenizer=tokenizer)
+        self.simulated = Engine()
+        super().__init__(engine=self.simulated, tokenizer=tokenizer)
         self.http = httpx2.AsyncClient(transport=httpx2.ASGITransport(self.app), base_url=HERE, timeout=None)
-
-    @property
-    def renderer(self) -> Renderer:
-        return self.house.renderer
 
     async def _furnished(self) -> House:
         numbers = itertools.count()
         furnished = await super()._furnished()
-        self.house = msgspec.structs.replace(furnished, now=NOW.timestamp, new_id=lambda: f"call{next(numbers):05}")
-        return self.house
+        return msgspec.structs.replace(furnished, now=NOW.timestamp, new_id=lambda: f"call{next(numbers):05}")
 
 
 class Ours:
@@ -75,7 +68,7 @@ class Ours:
         self._session = gateway.session(session)
         self._asked: dict[str, tuple[dict[str, JSON], ...]] = {}
         """By call, its tools."""
-        gateway.engine.models[session] = model
+        gateway.simulated.models[session] = model
 
     async def ask(self, body: dict[str, JSON], *, again: bool) -> list[dict[str, JSON]]:
         headers = {"x-stainless-retry-count": "1"} if again else {}
@@ -108,4 +101,4 @@ class Ours:
             end = start + turn.sampled_tokens
             spans.append((start, end))
         meant = Conversation((*before, *call.messages), self._asked[call.id])
-        return Sent(self._gateway.engine.prompts[call.request_id], spans, meant)
+        return Sent(self._gateway.simulated.prompts[call.request_id], spans, meant)

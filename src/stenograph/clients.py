@@ -8,19 +8,21 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from starlette.types import ASGIApp, Message
 
 from stenograph.errors import ConfigError
 
-try:
+if TYPE_CHECKING:
     import anthropic
-    import httpx2
     import openai
+
+WANTED = "session.{0}() needs the vendor's own package: pip install 'stenograph[{0}]'"
+try:
+    import httpx2  # comes with either of the two
 except ImportError as missing:
-    wanted = "session.openai() and session.anthropic() need the vendors' own packages"
-    raise ConfigError(f"{wanted}: pip install 'stenograph[openai,anthropic]'") from missing
+    raise ConfigError(WANTED.format("openai")) from missing
 
 
 class InProcess(httpx2.AsyncBaseTransport):
@@ -38,12 +40,14 @@ class _Exchange(httpx2.AsyncByteStream):
         self._body: bytes | None = body
         self._closed = asyncio.Event()
         self._sent: asyncio.Queue[Message | None] = asyncio.Queue()
+        self._patience: float | None = request.extensions.get("timeout", {}).get("read")
+        """Seconds without a word after which the caller gives up, as it would on a port."""
         self._running = asyncio.ensure_future(self._run(app))
 
     async def response(self) -> httpx2.Response:
         try:
-            start = await self._sent.get()
-        except asyncio.CancelledError:
+            start = await self._heard()
+        except (asyncio.CancelledError, httpx2.ReadTimeout):
             await self.aclose()
             raise
         if start is None:
@@ -54,13 +58,21 @@ class _Exchange(httpx2.AsyncByteStream):
     async def __aiter__(self) -> AsyncIterator[bytes]:
         more = True
         while more:
-            message = await self._sent.get()
+            message = await self._heard()
             if message is None:
                 raise httpx2.RemoteProtocolError("the answer was broken off", request=self._request)
             if body := message.get("body"):
                 yield body
             more = message.get("more_body", False)
-        await self._running
+        await asyncio.wait({self._running})  # whoever cancels the caller does not mean the application
+        self._running.result()
+
+    async def _heard(self) -> Message | None:
+        try:
+            async with asyncio.timeout(self._patience):
+                return await self._sent.get()
+        except TimeoutError as error:
+            raise httpx2.ReadTimeout("no answer in time", request=self._request) from error
 
     async def aclose(self) -> None:
         self._closed.set()
@@ -99,10 +111,18 @@ class _Exchange(httpx2.AsyncByteStream):
 
 
 def openai_client(app: ASGIApp, base_url: str, key: str, options: dict[str, Any]) -> openai.AsyncOpenAI:
+    try:
+        import openai
+    except ImportError as missing:
+        raise ConfigError(WANTED.format("openai")) from missing
     return openai.AsyncOpenAI(**{"base_url": base_url, "api_key": key, "http_client": _http(app), **options})
 
 
 def anthropic_client(app: ASGIApp, base_url: str, key: str, options: dict[str, Any]) -> anthropic.AsyncAnthropic:
+    try:
+        import anthropic
+    except ImportError as missing:
+        raise ConfigError(WANTED.format("anthropic")) from missing
     return anthropic.AsyncAnthropic(**{"base_url": base_url, "api_key": key, "http_client": _http(app), **options})
 
 

@@ -15,6 +15,7 @@ from typing import TypeAlias
 from stenograph.assets.load import gguf_file, load_model_files, load_tokenizer
 from stenograph.assets.model import ModelFiles
 from stenograph.assets.smollm2 import NAME as SMOLLM2
+from stenograph.assets.trainers import Brought
 from stenograph.config import EngineSpec, Settings
 from stenograph.core import EngineInfo
 from stenograph.engine.engine import Engine
@@ -35,13 +36,15 @@ CALL_ID_LENGTH = 9
 
 
 async def furnished(
-    settings: Settings, log: Path | None = None, own: Engine | None = None, brought: ModelFiles | None = None
+    settings: Settings, log: Path | None = None, own: Engine | None = None, brought: Brought | None = None
 ) -> House:
     """`log`: where an embedded engine writes down what it was sent and returned. `own`, `brought`: an engine, and a
     tokenizer with its template, that the caller has already, in place of those that the settings name."""
     pool, info, (files, tokenizer) = await _pooled(settings, log, own, brought)
     try:
-        renderer = await asyncio.to_thread(renderer_of, settings, files, tokenizer)
+        renderer = await asyncio.to_thread(
+            renderer_of, settings, files, tokenizer, brought.template if brought else None
+        )
         store = open_store(settings.store)
     except BaseException:
         await pool.close()
@@ -96,13 +99,13 @@ Loaded: TypeAlias = tuple[ModelFiles, Tokenizer]
 
 
 async def _pooled(
-    settings: Settings, log: Path | None, own: Engine | None, brought: ModelFiles | None
+    settings: Settings, log: Path | None, own: Engine | None, brought: Brought | None
 ) -> tuple[Pool, EngineInfo, Loaded]:
     specs = settings.engines()
     if own is None and not specs:
         raise ConfigError("give an --engine KIND=WHERE, or several")
     needing = next((spec for spec in specs if spec.kind in NEED_TOKENIZER), None)
-    loaded = (brought, load_tokenizer(brought)) if brought else None
+    loaded = (brought.files, brought.tokenizer) if brought else None
     if loaded is None and needing is not None:
         loaded = await asyncio.to_thread(model_files, settings.tokenizer or _brought_by(needing))
     engines = [own] if own else [_engine(spec, f"{spec.kind}-{place}", loaded, log) for place, spec in enumerate(specs)]
@@ -216,12 +219,14 @@ def _files_of_server(settings: Settings, info: EngineInfo) -> Loaded:
 # --------------------------------------------------------------------------------------------------------- renderer
 
 
-def renderer_of(settings: Settings, files: ModelFiles, tokenizer: Tokenizer) -> Renderer:
-    source, tool_source = _template_sources(settings, files)
+def renderer_of(
+    settings: Settings, files: ModelFiles, tokenizer: Tokenizer, template: Template | None = None
+) -> Renderer:
+    template, with_tools = (template, None) if template else _templates(settings, files)
     return Renderer(
         tokenizer,
-        Template(source, files.special_tokens),
-        Template(tool_source, files.special_tokens) if tool_source else None,
+        template,
+        with_tools,
         _parsers(settings),
         files.eos_token,
         settings.chat_template_kwargs,
@@ -236,6 +241,12 @@ def _parsers(settings: Settings) -> Parsers:
         if name not in ("auto", "none", *known):
             raise ConfigError(f"{flag} {name}: expected auto, none, {', '.join(known)}")
     return Parsers(settings.tool_parser, settings.reasoning_parser)
+
+
+def _templates(settings: Settings, files: ModelFiles) -> tuple[Template, Template | None]:
+    source, with_tools = _template_sources(settings, files)
+    special = files.special_tokens
+    return Template(source, special), Template(with_tools, special) if with_tools else None
 
 
 def _template_sources(settings: Settings, files: ModelFiles) -> tuple[str, str | None]:

@@ -5,18 +5,18 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 from numpy.typing import NDArray
 from starlette.types import ASGIApp
 
-from stenograph.assets.trainers import read_tokenizer
+from stenograph.assets.trainers import brought
 from stenograph.config import Settings, settings
-from stenograph.core import JSON, Sample, State
+from stenograph.core import JSON, Sample, State, Turn
 from stenograph.engine.engine import Engine
 from stenograph.errors import NotFound, StenographError
 from stenograph.export.sample import Shared, samples
@@ -24,6 +24,7 @@ from stenograph.faculty import Student, hired
 from stenograph.furnish import IN_MEMORY, furnished
 from stenograph.house import House
 from stenograph.live import LiveSession
+from stenograph.render.renderer import Renderer
 from stenograph.server import app, batch_calls
 from stenograph.server.deliveries import Deliveries
 from stenograph.server.desk import Desk
@@ -53,10 +54,11 @@ class Gateway:
     def __init__(self, *, engine: str | Sequence[str] | Engine, log: Path | None = None, **options: Any) -> None:
         """`engine`: `KIND=WHERE`, as on the command line, or an object of one's own that meets `Engine`. `options`: the
         other fields of `config.Settings` (`tokenizer`, `store` …); without a `store` nothing is written to disk. A
-        `tokenizer` may be transformers' own object, too. `log`: where an embedded engine writes what it was sent."""
+        `tokenizer` may be an object, too: transformers' own, or any that encodes and decodes. `log`: where an embedded
+        engine writes what it was sent."""
         given = {key: os.fspath(value) if isinstance(value, os.PathLike) else value for key, value in options.items()}
         by_name = isinstance(given.get("tokenizer"), str | None)
-        self._brought = None if by_name else read_tokenizer(given.pop("tokenizer"))
+        self._brought = None if by_name else brought(given.pop("tokenizer"))
         named = {key.replace("_", "-"): value for key, value in given.items() if value is not None}
         listed = [engine] if isinstance(engine, str) else list(engine) if isinstance(engine, Sequence) else []
         self._own_engine = None if isinstance(engine, str | Sequence) else engine
@@ -107,6 +109,16 @@ class Gateway:
     def model(self) -> str:
         return self._at_desk().models[0]
 
+    @property
+    def renderer(self) -> Renderer:
+        """How its model is written and read: tokenizer, template, and what was learned of both."""
+        return self._at_desk().house.renderer
+
+    @property
+    def engine(self) -> Engine:
+        """The first of them: all serve one model."""
+        return self._at_desk().house.engines.members[0].engine
+
     def session(self, id: str | None = None, **fields: Any) -> Session:
         """Opens a session; `fields` are those of `POST /sessions`."""
         desk = self._at_desk()
@@ -125,6 +137,15 @@ class Gateway:
         unfit = batch_calls.too_old(desk, wanted.max_staleness)
         while (batch := await desk.deliveries.next(wanted.seconds, unfit)) is not None:
             yield Group(desk, batch_calls.shown(desk, batch, wanted.shared))
+
+    async def acknowledge(self, leases: Sequence[str]) -> tuple[bool, ...]:
+        """Of groups that were given earlier, also to a process that is gone; of each, what `Group.ack` says."""
+        return await self._at_desk().deliveries.acknowledge(leases)
+
+    @property
+    def open_groups(self) -> int:
+        """Complete groups that nobody has acknowledged."""
+        return self._at_desk().deliveries.open
 
     def _at_desk(self) -> Desk:
         if self._desk is None:
@@ -177,9 +198,18 @@ class Session:
         """Takes no more calls. Counts at once; await the answer to know it durable."""
         return self._desk.registry.end(self._live, State(status), error)
 
+    async def delete(self) -> None:
+        """With all that is kept of it; what is under way ends first."""
+        await self._desk.registry.delete(self._live)
+
+    @property
+    def turns(self) -> Mapping[str, Turn]:
+        """By id, in the order in which they were committed."""
+        return MappingProxyType(self._live.tree.turns)
+
     def samples(self, shared: Shared = "once") -> list[Sample]:
         """As the session stands, one a branch; `sample.to_json()` is what HTTP answers."""
-        return samples(self._live.facts, list(self._live.tree.turns.values()), shared)
+        return samples(self._live.facts, list(self.turns.values()), shared)
 
     async def taught(self, teacher: str, shared: Shared = "once") -> list[Sample]:
         """The same with what a teacher says of them: one of the gateway's, which is asked for what is not on record, or

@@ -26,3 +26,9 @@ class House(msgspec.Struct):
     history: str
     reasoning: str
     weights: Weights = msgspec.field(default_factory=Weights)
+
+    @property
+    def vocab_size(self) -> int:
+        """Of the model, where an engine says so. It may have rows that no token of its tokenizer needs, which can be
+        sampled all the same; and it may lack some that were added to the tokenizer alone, which would break it."""
+        return self.info.vocab_size or self.renderer.tokenizer.vocab_size

@@ -176,7 +176,7 @@ async def generate(house: House, pending: Pending, emit: Callable[[Event], None]
     """Nothing is said before the engine has: until then a failure can still be told by its status."""
     stop, early = pending.sent.sampling.stop, pending.ticket.streamed
     tally = Tally(pending.sent, house.now, lambda: pending.decision.reader(stop, early), house.weights)
-    deltas = checked(house.engines.generate(pending.sent), pending.sent, house.renderer.tokenizer.vocab_size)
+    deltas = checked(house.engines.generate(pending.sent), pending.sent, house.vocab_size)
     async for delta in deltas:
         if not tally.begun:
             emit(_opened(pending))

@@ -86,6 +86,26 @@ async def test_a_reward_that_is_needed_is_asked_for(store: Path, capsys: pytest.
     assert (said.out, said.err) == ("", "stenograph: left out by --exclude unrewarded: 2\n")
 
 
+async def test_what_is_not_there_to_be_trained_is_told(
+    model: models.Model, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with Stage(model, SqliteStore(tmp_path)) as stage:
+        for id, role in (("one", "train"), ("two", "eval")):
+            await stage.tell("/sessions", {"id": id, "role": role})
+            await stage.say(id, [user("hello")])
+    assert export(tmp_path, "verl") == 0
+    said = capsys.readouterr()
+    assert [msgspec.json.decode(row)["extra_fields"]["stenograph"]["role"] for row in said.out.splitlines()] == [
+        "train",
+        "eval",
+    ]
+    told = "stenograph: 1 of 2 samples have the role eval; verl would train them: --exclude role=eval\n"
+    assert said.err == told
+    for quiet in (("verifiers",), ("verl", "--exclude", "role=eval")):
+        assert export(tmp_path, *quiet) == 0
+        assert "would train" not in capsys.readouterr().err
+
+
 def test_help_has_every_format(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["export", "--help"])

@@ -18,6 +18,8 @@ from stenograph.core import Attempt, Fork, ForkReason, Note, NoteKind, Sample, S
 from stenograph.engine.script import Script
 from stenograph.errors import StenographError
 from stenograph.gateway import Gateway, Group, Session
+from stenograph.integrations.atropos import proxy
+from stenograph.integrations.atropos.trajectories import Trajectories
 from stenograph.server import app
 from stenograph.server.metrics import Metrics
 from stenograph.wire import batches, sampling, sessions, tokenize
@@ -107,7 +109,11 @@ def served() -> set[str]:
     assert isinstance(built, Starlette)
     routes = [route for route in built.routes if isinstance(route, starlette.routing.Route)]
     assert len(routes) == len(built.routes)
-    return {f"{method} {route.path}" for route in routes for method in (route.methods or set()) - {"HEAD"}}
+    return {
+        f"{method} {route.path.replace(':path', '')}"
+        for route in routes
+        for method in (route.methods or set()) - {"HEAD"}
+    }
 
 
 def told() -> set[str]:
@@ -117,6 +123,11 @@ def told() -> set[str]:
 
 def test_every_route_is_there_and_no_other() -> None:
     assert told() == served()
+
+
+def test_every_call_of_atropos_proxy_is_there_and_no_other() -> None:
+    served = {f"{method} {path}" for method, path, _ in proxy.CALLS} | {f"POST {proxy.CHAT}"}
+    assert set(titled("call of the proxy").names) == served
 
 
 def test_every_body_and_answer_of_a_session_call_is_there() -> None:
@@ -173,11 +184,11 @@ def test_every_code_is_there() -> None:
 # ----------------------------------------------------------------------------------------------------------- Python
 
 
-@pytest.mark.parametrize("noun", [Gateway, Session, Group])
+@pytest.mark.parametrize("noun", [Gateway, Session, Group, Trajectories])
 def test_every_public_name_of_the_api_is_there_and_no_other(noun: type) -> None:
     (table,) = [table for table in TABLES if table.head[0] == f"of a `{noun.__name__}`"]
     prefix = noun.__name__.lower()
     told = {found[1] for name in table.names if (found := re.match(rf"{prefix}\.(\w+)", name))}
     public = {name for name in vars(noun) if not name.startswith("_")}
     attributes = {Gateway: {"app", "settings"}, Session: {"id", "api_key"}, Group: {"leased"}}
-    assert told == public | attributes[noun]
+    assert told == public | attributes.get(noun, set())

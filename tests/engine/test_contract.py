@@ -17,7 +17,7 @@ from stenograph.engine.given import GivenEngine
 from stenograph.engine.llama_http import LlamaHttpEngine
 from stenograph.engine.raw import MISREPORTS
 from stenograph.engine.script import Fault, FaultKind, Script
-from stenograph.engine.scripted import ScriptedEngine
+from stenograph.engine.scripted import MAX_TOP_LOGPROBS, ScriptedEngine
 from stenograph.engine.scripted_server import ScriptedServer
 from stenograph.engine.sglang import SglangEngine
 from stenograph.engine.vllm import VllmEngine
@@ -67,7 +67,11 @@ class Given:
     async def opened(self, engine: ScriptedEngine) -> AsyncIterator[Engine]:
         script = engine.script
         yield GivenEngine(
-            Mine(engine), model=script.model, max_model_len=script.max_model_len, logprob_kind=script.logprob_kind
+            Mine(engine),
+            model=script.model,
+            max_model_len=script.max_model_len,
+            logprob_kind=script.logprob_kind,
+            max_top_logprobs=MAX_TOP_LOGPROBS,
         )
 
 
@@ -83,8 +87,7 @@ OVER_HTTP: dict[str, Adapter] = {
         lambda url: LlamaHttpEngine(url, SMALL, timeout=SILENCE), lambda engine: FakeLlama(engine).application
     ),
 }
-GIVEN = Given()
-EVERY: dict[str, Adapter] = OVER_HTTP | {"given": GIVEN}
+EVERY: dict[str, Adapter] = OVER_HTTP | {"given": Given()}
 
 
 @pytest.fixture(params=list(EVERY.values()), ids=list(EVERY))
@@ -127,7 +130,6 @@ def logged(engine: ScriptedEngine) -> list[tuple[list[int], list[float]]]:
 
 @pytest.mark.parametrize(("n", "top", "kind"), [(1, 0, "raw"), (1, 2, "raw"), (3, 2, "temperature")])
 async def test_it_says_what_its_engine_said(adapter: Adapter, n: int, top: int, kind: Any) -> None:
-    top = 0 if adapter is GIVEN else top
     engine = ScriptedEngine(Script(seed=4, chunk=2, logprob_kind=kind, eos=CLOSE), SMALL)
     async with started(adapter, engine) as over:
         deltas = await said(over, request(n=n, top=top, max_tokens=30, temperature=0.5))

@@ -101,6 +101,14 @@ async def test_a_whole_stream_passes_unchanged() -> None:
     assert await proven(stream(deltas), request(n=2)) == deltas
 
 
+async def test_a_stop_may_be_told_behind_its_token() -> None:
+    """There are servers whose last chunk has no token."""
+    deltas = [delta(0, [5, 6], [-1, -1]), delta(1, [7], [-1], Finish("stop", 7)), delta(0, [], [], Finish("stop", 6))]
+    assert await proven(stream(deltas), request(n=2)) == deltas
+    with pytest.raises(EvidenceError, match="stopped at token 7, which is not the last"):
+        await proven(stream([*deltas[:2], delta(0, [], [], Finish("stop", 7))]), request(n=2))
+
+
 async def test_what_comes_behind_the_end_may_hold_no_tokens() -> None:
     deltas = [delta(0, [5], [-1], STOP), Delta(0, np.zeros(0, np.int32), np.zeros(0, np.float32), cached_tokens=3)]
     assert (await proven(stream(deltas), request()))[-1].cached_tokens == 3

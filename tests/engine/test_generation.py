@@ -17,8 +17,8 @@ from stenograph.engine.brake import Brake
 from stenograph.engine.gate import Gate
 from stenograph.engine.generation import Generation
 from stenograph.engine.member import Member
-from stenograph.engine.rest import continues_alike
-from stenograph.errors import EngineUnavailable
+from stenograph.engine.rest import continues_alike, rest
+from stenograph.errors import EngineError, EngineUnavailable
 from stenograph.origin import Origins, Weights
 from tests.engine.chain import EOS, Chain, Halting, said
 from tests.engine.streams import finish, ids, logprobs, proven, request, small_tokenizer
@@ -131,6 +131,26 @@ async def test_a_seed_is_no_hindrance_before_the_first_token() -> None:
     await member.resume()
     assert ids(await answer, 1) == said([1, 2, 3], 8)[0]
     assert [one.n for one in engine.requests] == [2, 2]
+
+
+def test_a_choice_that_is_sent_again_alone_keeps_its_own_seed() -> None:
+    """The second of two is the first of its own request: with the seed of the first it would repeat its words."""
+    again = [rest(request(n=3, seed=5), choice, [], 1).sampling.seed for choice in range(3)]
+    assert again == [5, 6, 7]
+    assert rest(request(n=3), 2, [8], 1).sampling.seed is None
+
+
+async def test_an_engine_that_fails_at_its_release_keeps_nobody_paused() -> None:
+    class Sick(Halting):
+        async def release(self) -> None:
+            raise EngineError("HTTP 500")
+
+    engine = Sick()
+    member = Member(engine, engine.info, Gate(8, 8))
+    await member.pause()
+    with pytest.raises(EngineError):
+        await member.resume()
+    assert ids(await _all(member.generate(request([1, 2, 3]), None))) == said([1, 2, 3], 8)[0]
 
 
 def test_a_stop_string_under_way_is_waited_out() -> None:

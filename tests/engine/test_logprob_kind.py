@@ -40,10 +40,33 @@ def reporting(plain: list[float], warm: list[float]) -> Callable[[Request], Asyn
         ([-1.0, -1.5, -2.0, -2.5, -3.0], [-1.8, -2.05, -2.3, -2.55, -2.8], "temperature"),
         ([-1.0, -1.5, -2.0, -2.5, -3.0], [-0.6, -0.8], "processed"),
         ([-0.0, -20.0, -21.0, -22.0, -23.0], [-0.0, -20.0, -21.0, -22.0, -23.0], "raw"),
+        ([-1.0, -1.5, -2.0, -2.5, -3.0], [-1.0, -1.5], "raw"),
+        ([-1.0, -1.5], [-1.0, -1.5], "raw"),
+        ([-1.0], [-1.02], "raw"),
+        ([-1.0, -1.5, -2.0], [-0.6, -0.8], "processed"),
+        ([-1.0, -1.5, -2.0], [-1.8, -2.05, -2.3], "temperature"),
     ],
 )
 async def test_rows_say_of_which_kind_they_are(plain: list[float], warm: list[float], kind: str) -> None:
     assert await probe("vllm-0", reporting(plain, warm)) == kind
+
+
+@pytest.mark.parametrize(("plain", "warm"), [([-1.0, -1.5], [-0.6, -0.8]), ([-1.0], [-1.8])])
+async def test_of_too_few_alternatives_nothing_is_guessed(plain: list[float], warm: list[float]) -> None:
+    """After temperature or after truncation: both would look like that."""
+    with pytest.raises(EngineError, match="cannot be found out"):
+        await probe("vllm-0", reporting(plain, warm))
+
+
+async def test_the_sampled_token_alone_says_nothing() -> None:
+    """Another one is sampled each time, and what is told of it cannot be compared."""
+
+    async def generate(asked: Request) -> AsyncIterator[Delta]:
+        id = 7 if asked is WARM else 5
+        yield delta_from(choice=0, ids=[id], logprobs=[-1.0], top=[[(id, -1.0)]])
+
+    with pytest.raises(EngineError, match="cannot be found out"):
+        await probe("vllm-0", generate)
 
 
 async def test_logits_are_no_logprobs() -> None:

@@ -123,6 +123,30 @@ async def test_where_all_fail_the_last_one_says_why() -> None:
         assert [len(engine.requests) for engine in engines] == [1, 1]
 
 
+async def test_an_engine_that_raises_when_it_is_asked_is_down_and_is_asked_again(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A trainer's own may raise anything: the actor that held it has died."""
+    monkeypatch.setattr(pools, "LOOK_SECONDS", 0.001)
+
+    class Actor(Chain):
+        alive = False
+
+        async def healthy(self) -> bool:
+            if not self.alive:
+                raise ValueError("the actor died")
+            return True
+
+    engine = Actor()
+    async with started(engine) as pool, asyncio.timeout(10):
+        while pool.members[0].up:  # noqa: ASYNC110 (a pool that tells nobody)
+            await asyncio.sleep(0.001)
+        assert "the actor died" in caplog.text
+        engine.alive = True
+        while not pool.members[0].up:  # noqa: ASYNC110 (a pool that tells nobody)
+            await asyncio.sleep(0.001)
+
+
 async def test_who_is_down_is_looked_at_and_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pools, "LOOK_SECONDS", 0.001)
     first, second = Chain("a"), Chain("b")

@@ -6,6 +6,7 @@ from contextlib import aclosing
 
 import pytest
 
+from stenograph.core import JSON
 from stenograph.engine.script import Script
 from stenograph.engine.scripted import ScriptedEngine
 from stenograph.engine.sglang import SglangEngine
@@ -52,3 +53,14 @@ async def test_chunks_that_repeat_all_before_them_are_asked_for_seldom(kind: typ
         await proven(sglang.generate(request(max_tokens=1)), request(max_tokens=1))
         await sglang.close()
     assert fake.sent[-1]["sampling_params"]["stream_interval"] == interval
+
+
+async def test_an_older_release_has_the_same_facts_under_other_names() -> None:
+    class Older(FakeSglang):
+        def facts(self) -> dict[str, JSON]:
+            return {path.replace("/", "/get_", 1): told for path, told in super().facts().items()}
+
+    async with listening(Older(ScriptedEngine(Script(model="policy"))).application) as url:
+        sglang = SglangEngine(url)
+        assert (await sglang.start()).model == "policy"
+        await sglang.close()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -132,6 +132,34 @@ def altered(**changes: Any) -> list[bytes]:
 def test_what_cannot_be_trusted_is_refused(changes: dict[str, Any], words: str) -> None:
     with pytest.raises(EngineError, match=words):
         read(altered(**changes))
+
+
+def aborted(output_ids: Sequence[int] = (), **told: Any) -> bytes:
+    meta = {"finish_reason": {"type": "abort", "message": "Abort in waiting queue"}, **told}
+    return msgspec.json.encode({"text": None, "output_ids": output_ids, "meta_info": meta})
+
+
+@pytest.mark.parametrize("prompt", [{}, {"prompt_tokens": 0}, {"prompt_tokens": 6}])
+def test_an_abort_out_of_the_queue_is_an_abort(prompt: dict[str, Any]) -> None:
+    deltas = read([aborted(completion_tokens=0, **prompt), events("eos")[-1]])
+    assert (ids(deltas), finish(deltas)) == ([], Finish("abort"))
+
+
+@pytest.mark.parametrize("repeated", [0, 1, 4])
+def test_an_abort_of_what_was_retracted_has_no_new_token(repeated: int) -> None:
+    """All that was sampled is out. An incremental server repeats the last token, any other all of them."""
+    *before, last, done = incremental(events("length"))
+    chunk = msgspec.json.decode(last)
+    chunk["meta_info"]["finish_reason"] = None
+    whole = msgspec.json.decode(events("length")[-2])
+    told = {
+        "completion_tokens": 4,
+        "output_ids": whole["output_ids"][4 - repeated :],
+        "output_token_logprobs": whole["meta_info"]["output_token_logprobs"][4 - repeated :],
+        "output_top_logprobs": whole["meta_info"]["output_top_logprobs"][4 - repeated :],
+    }
+    deltas = read([*before, msgspec.json.encode(chunk), aborted(**told), done], top=2)
+    assert (ids(deltas), finish(deltas)) == (whole["output_ids"], Finish("abort"))
 
 
 def test_an_answer_without_its_end_is_refused() -> None:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from stenograph.core import Delta, Finish, Request, VersionRun
-from stenograph.errors import ContextLengthExceeded, EngineError
+from stenograph.errors import ConfigError, ContextLengthExceeded, EngineError, EngineUnavailable
 from tests.engine.streams import END, finish, ids, logprobs, proven, request, small_tokenizer
 
 MISSING = [name for name in ("torch", "transformers") if find_spec(name) is None]
@@ -227,3 +227,136 @@ async def test_a_step_that_fails_fails_its_replies_alone(engine: Any, monkeypatc
         with pytest.raises(EngineError, match="torch-0 failed"):
             await said(engine, request())
     assert ids(await said(engine, request(max_tokens=2)))
+
+
+async def test_a_token_that_cannot_be_reported_fails_and_hangs_nobody(engine: Any) -> None:
+    """Weights that went out of bounds: every logit is NaN, and the best of them is still an id."""
+    import torch
+
+    with torch.no_grad():
+        engine._model.model.norm.weight.fill_(torch.nan)
+    with pytest.raises(EngineError, match="torch-0 failed"):
+        async with asyncio.timeout(10):
+            await said(engine, request(**GREEDY))
+
+
+async def test_who_waits_when_it_is_closed_is_told(engine: Any) -> None:
+    async with aclosing(engine.generate(request(max_tokens=100, ignore_eos=True))) as arriving:
+        await anext(arriving)
+        await engine.hold()
+        await engine.close()
+        with pytest.raises(EngineUnavailable):
+            async with asyncio.timeout(10):
+                _ = [one async for one in arriving]
+
+
+async def test_with_somebody_always_under_way_nothing_piles_up(engine: Any) -> None:
+    """What a row leaves behind on the left goes with it: here three replies at a time, of thirty."""
+    places = asyncio.Semaphore(3)
+    widths = []
+
+    async def one(place: int) -> None:
+        async with places:
+            asked = request([5] * (3 + place % 4), id=f"r{place}", max_tokens=6 + place % 5, ignore_eos=True)
+            async for _ in engine.generate(asked):
+                widths.append(engine._batch._mask.shape[1])
+
+    await asyncio.gather(*(one(place) for place in range(30)))
+    assert max(widths) <= 17
+
+
+@pytest.mark.parametrize("family", ["tied", "padded", "windowed", "gpt2", "experts"])
+async def test_other_families_sample_in_a_crowd_as_one_plain_pass_reads(family: str) -> None:
+    import torch
+
+    from stenograph.engine.torch import TorchEngine
+
+    policy = other(family)
+    engine = TorchEngine(policy, SMALL, called=family)
+    info = await engine.start()
+    assert info.vocab_size == policy.config.vocab_size
+
+    async def one(place: int) -> tuple[Request, list[Delta]]:
+        await asyncio.sleep(place * 0.003)
+        asked = request(range(3, 5 + 5 * place), id=f"r{place}", max_tokens=5 + 4 * place, top=2, ignore_eos=True)
+        return asked, await proven(engine.generate(asked), asked, info.vocab_size or 0)
+
+    for asked, deltas in await asyncio.gather(*(one(place) for place in range(6))):
+        path = [*asked.prompt.tolist(), *ids(deltas)]
+        with torch.inference_mode():
+            odds = policy(input_ids=torch.tensor([path])).logits[0].log_softmax(-1)
+        read = [float(odds[place - 1, path[place]]) for place in range(len(asked.prompt), len(path))]
+        assert read == pytest.approx(logprobs(deltas), abs=1e-3)
+    await engine.close()
+
+
+def other(family: str) -> Any:
+    """Heads that are tied, rows that no token needs, windows that slide, positions that are learned, experts."""
+    import torch
+    import transformers
+
+    torch.manual_seed(0)
+    ends = {"eos_token_id": CLOSE, "bos_token_id": None, "pad_token_id": None, "initializer_range": 0.4}
+    sizes = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4}
+    sizes |= {"vocab_size": SMALL.vocab_size, "num_key_value_heads": 2, "max_position_embeddings": CONTEXT}
+    match family:
+        case "gpt2":
+            config = transformers.GPT2Config(
+                vocab_size=SMALL.vocab_size,
+                n_embd=32,
+                n_layer=2,
+                n_head=4,
+                n_positions=CONTEXT,
+                **ends,
+            )
+        case "windowed":
+            config = transformers.MistralConfig(**sizes, **ends, sliding_window=8)
+        case "experts":
+            config = transformers.MixtralConfig(**sizes, **ends, num_local_experts=4, num_experts_per_tok=2)
+        case "padded":
+            config = transformers.Qwen2Config(**(sizes | {"vocab_size": SMALL.vocab_size + 64}), **ends)
+        case _:
+            config = transformers.LlamaConfig(**sizes, **ends, tie_word_embeddings=True)
+    return transformers.AutoModelForCausalLM.from_config(config)
+
+
+async def test_a_model_that_cannot_be_batched_is_refused_at_the_start() -> None:
+    import transformers
+
+    from stenograph.engine.torch import TorchEngine
+
+    state = transformers.MambaConfig(vocab_size=SMALL.vocab_size, hidden_size=16, num_hidden_layers=1, state_size=4)
+    endless = transformers.BloomConfig(vocab_size=SMALL.vocab_size, hidden_size=16, n_layer=1, n_head=2)
+    for config, words in ((state, "keeps a state"), (endless, "how long a context")):
+        policy = transformers.AutoModelForCausalLM.from_config(config)
+        with pytest.raises(ConfigError, match=words):
+            await TorchEngine(policy, SMALL, called="random").start()
+
+
+async def test_weights_of_another_model_change_nothing(engine: Any) -> None:
+    """Half of them laid over the old ones would be a policy that nobody has, under the old version's name."""
+    before = await engine.score(np.arange(20, dtype=np.int32), 0)
+    other_weights = model(seed=1).state_dict()
+    lacking = {name: tensor for name, tensor in other_weights.items() if "layers.1" not in name}
+    for weights, words in (
+        (lacking, "is missing"),
+        (other_weights | {"module.x": other_weights["lm_head.weight"]}, "it has no module.x"),
+        (other_weights | {"lm_head.weight": other_weights["lm_head.weight"][:-1]}, "in place of"),
+    ):
+        with pytest.raises(ConfigError, match=words):
+            await engine.replace(weights, version="2")
+    assert await engine.score(np.arange(20, dtype=np.int32), 0) == before
+    deltas = await said(engine, request(max_tokens=2, ignore_eos=True))
+    assert {run.version for delta in deltas for run in delta.versions} == {"1"}
+
+
+async def test_a_tied_head_need_not_be_brought_twice() -> None:
+    from stenograph.engine.torch import TorchEngine
+
+    engine = TorchEngine(other("tied"), SMALL, called="tied", version="1")
+    await engine.start()
+    await engine.replace(
+        {name: tensor for name, tensor in other("tied").state_dict().items() if name != "lm_head.weight"}, version="2"
+    )
+    assert {run.version for delta in await said(engine, request()) for run in delta.versions} == {"2"}
+    await engine.close()

@@ -287,3 +287,15 @@ async def test_it_is_held_and_goes_on_under_new_weights() -> None:
     assert [run.version for run in runs] == ["v1", "v2"]
     assert abs(runs[0].tokens - before) <= 1
     assert len(engine.calls) == 1
+
+
+async def test_a_pool_that_is_closed_while_it_is_paused_lets_its_engine_go() -> None:
+    """A trainer that starts again finds an engine that samples, not one that nobody will ever let go."""
+    engine = ScriptedEngine(Script(replies=((5,),)), SMALL)
+    async with serving(engine, scale_out=True) as url:
+        pool = Pool([VllmEngine(url)], 8)
+        await pool.start()
+        await pool.pause()
+        assert not engine.gate.is_set()
+        await pool.close()
+        assert engine.gate.is_set()

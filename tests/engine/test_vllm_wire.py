@@ -97,6 +97,18 @@ def test_one_right_event_passes(written: bytes) -> None:
     assert ids(read([event, END], top=1)) == [5]
 
 
+@pytest.mark.parametrize("later", [None, ...])
+def test_the_prompt_is_echoed_with_each_choice_or_once(later: Any) -> None:
+    """Both choices have one prompt."""
+    choices = [msgspec.json.decode(broken(index=index)[6:])["choices"][0] for index in range(2)]
+    if later is None:
+        choices[1]["prompt_token_ids"] = None
+    else:
+        del choices[1]["prompt_token_ids"]
+    event = b"data: " + msgspec.json.encode({"choices": choices}) + b"\n"
+    assert [one.choice for one in read([event, END], top=1)] == [0, 1]
+
+
 def test_every_choices_echo_is_compared() -> None:
     right, wrong = broken(), broken(index=1, prompt_token_ids=[*PROMPT, 5])
     both = right.strip()[:-2] + b"," + wrong.partition(b"[")[2]

@@ -44,6 +44,12 @@ def test_a_group_is_there_as_soon_as_it_is_complete_and_what_never_is_comes_last
     assert found == [(["3"], 4), (["2", "4"], 5), (["1", "5"], 5)]
 
 
+def test_an_evaluation_is_no_yardstick_for_what_is_trained() -> None:
+    judged = [msgspec.structs.replace(sample, role="eval") for sample in rollout("judged", "g", size=2)]
+    found = groups([*rollout("one", "g", size=2), *judged, *rollout("two", "g", size=2)])
+    assert [[one[0].session_id for one in group] for group in found] == [["one", "two"], ["judged"]]
+
+
 def test_a_shared_turns_reward_counts_once_and_so_does_a_rollout_of_two_branches() -> None:
     two, one = rollout("two", "g", own=2.0), rollout("one", "g", own=None)[:1]
     assert (total_reward(two, "x"), total_reward(one, "x")) == (2.5, 0.5)
@@ -62,6 +68,8 @@ def test_rows_that_would_count_as_rollouts_are_refused() -> None:
 
 def test_a_reward_that_nobody_gave_is_not_made_up() -> None:
     bare = samples(FACTS, TREE)
+    with pytest.raises(ConfigError, match="session one has rewards of turns alone, and x needs one of the session"):
+        reward(rollout("one", own=None)[0], "x")
     with pytest.raises(ConfigError, match="session s has no reward, and x needs one"):
         reward(bare[0], "x")
     with pytest.raises(ConfigError, match="session s has no reward, and x needs one"):

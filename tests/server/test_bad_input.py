@@ -116,6 +116,15 @@ async def test_what_is_no_json_is_said(stage: Stage, body: bytes, problem: str) 
     assert message.endswith(problem)
 
 
+@pytest.mark.parametrize("behind", ['"', ' and on"', '\\n"', '\\u0041"'])
+async def test_half_a_character_is_told_where_it_stands(stage: Stage, behind: str) -> None:
+    before = '{"model": "\\\\ud83d \\ud83d\\ude00 '
+    body = f"{before}\\ud83d{behind}, {json.dumps('messages')}: []}}".encode()
+    status, message, _ = await refusal(stage, "POST", chat("s"), content=body)
+    told = f"\\ud83d (byte {len(before)}) is half a character: a text was cut inside of one"
+    assert (status, message) == (400, f"the body is not JSON: {told}")
+
+
 @pytest.mark.parametrize("path", TAKING_A_BODY)
 async def test_a_caller_that_leaves_within_its_body_troubles_nobody(stage: Stage, path: str) -> None:
     said: Iterator[Message] = iter(

@@ -41,6 +41,7 @@ WHICH: dict[str, tuple[str, JSON, JSON, str | None]] = {
     "the path before all": ("/s/path", {"x-session-id": "header"} | KEYED, {"session_id": "body"}, "path"),
     "then the header": ("", {"x-session-id": "header"} | KEYED, {"session_id": "body"}, "header"),
     "then a session's key": ("", KEYED, {"session_id": "body"}, "keyed"),
+    "whose scheme is of any case": ("", {"authorization": "bearer KEY"}, {"session_id": "body"}, "keyed"),
     "which may be an x-api-key": ("", {"x-api-key": "KEY"}, {"session_id": "body"}, "keyed"),
     "beside a placeholder, too": ("", {"authorization": "Bearer EMPTY", "x-api-key": "KEY"}, {}, "keyed"),
     "then the body": ("", {"authorization": "Bearer EMPTY"}, {"session_id": "body"}, "body"),

@@ -12,7 +12,7 @@ import pytest
 
 from stenograph.clients import InProcess
 from stenograph.core import JSON
-from stenograph.engine.script import FaultKind
+from stenograph.engine.script import FaultKind, Script
 from stenograph.gateway import HERE
 from stenograph.server import model_call
 from stenograph.store.memory import MemoryStore
@@ -97,6 +97,16 @@ async def test_a_long_json_answer_has_white_space_in_front(stage: Stage) -> None
     assert answer.content.startswith(model_call.HEARTBEAT)
     assert "content-length" not in answer.headers
     assert answer.json()["choices"][0]["finish_reason"]
+
+
+async def test_it_has_it_also_where_tokens_come_all_the_time(model: models.Model) -> None:
+    """Its caller hears nothing of them: a tunnel cuts the connection of an answer that takes its time."""
+    patience, between = 0.2, 0.01
+    script = Script(replies=((model.tokenizer.encode("a")[0],) * 60,), delay=between)
+    async with Stage(model, MemoryStore(), script, heartbeat=patience) as stage:
+        answer = await post(stage, lambda piece: None)
+    assert answer.content.startswith(model_call.HEARTBEAT)
+    assert len(answer.json()["choices"][0]["message"]["content"]) == 60
 
 
 async def test_a_failure_behind_heartbeats_breaks_the_answer_off(stage: Stage) -> None:

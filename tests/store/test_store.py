@@ -210,6 +210,24 @@ async def test_a_deleted_session_is_forgotten_and_no_other(store: Store) -> None
         await store.commit([committed("g")])
 
 
+async def test_a_sidecar_goes_with_the_last_session_that_names_it(store: Store) -> None:
+    """They are large, and by content: two sessions may have the same."""
+
+    def naming(id: str, session: str, **sidecars: str) -> TurnsCommitted:
+        (turn,) = committed(id, session=session).turns
+        parts = tuple(msgspec.structs.replace(part, sidecars=sidecars) for part in turn.parts)
+        return TurnsCommitted((msgspec.structs.replace(turn, parts=parts),))
+
+    blobs = [Blob(name, b"body") for name in ("own", "both", "other", "tools")]
+    await store.commit([facts("s"), facts("z"), *blobs])
+    await store.commit([naming("c", "s", routed_experts="own", sampling_mask="both")])
+    await store.commit([naming("d", "z", routed_experts="other", sampling_mask="both")])
+    await store.delete("s")
+    assert [store.blob(name) is not None for name in ("own", "both", "other", "tools")] == [False, True, True, True]
+    await store.delete("z")
+    assert [store.blob(name) is not None for name in ("both", "other", "tools")] == [False, False, True]
+
+
 async def test_nothing_of_a_deleted_session_is_left(store: Store) -> None:
     made: list[Record] = [facts(), committed("c", n=2), committed("d", parent="c.1")]
     await store.commit(made)

@@ -184,3 +184,9 @@ def test_labels_are_kept_and_what_is_anthropics_own_is_noted() -> None:
     asked = ask(metadata={"user_id": "u"}, service_tier="auto", mcp_servers=[{}], cache_control={"type": "ephemeral"})
     assert asked.labels == {"metadata": {"user_id": "u"}, "service_tier": "auto"}
     assert [note.detail for note in asked.notes] == ["mcp_servers"]
+
+
+@pytest.mark.parametrize(("display", "noted"), [("summarized", []), ("omitted", []), ("updates", ["thinking.display"])])
+def test_a_way_to_show_thinking_that_nobody_has_documented_fails_no_call(display: str, noted: list[str]) -> None:
+    """Claude Code sends one, and after a 400 tries the whole call again without it."""
+    assert details(thinking={"type": "adaptive", "display": display}) == noted

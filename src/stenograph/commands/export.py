@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -29,14 +30,16 @@ def run(options: dict[str, Any]) -> int:
         raise ConfigError(f"--format {name} has room for {room}: jsonl and parquet have it for several")
     exclusion = Exclusion(options.get("exclude") or (), main_only=branches == "main")
     ratios = Ratios(name, format.ratios)
+    roles = Counter[str]()
     with SqliteReader(Path(options["store"])) as reader:
         lectures = Lectures(_teachers(reader, wanted), reader.lessons)
         found = lectures.held(_found(reader, options, exclusion))
         if not format.branches and branches is None:
             found = single(found, name)
-        write(format.encode(ratios.watched(found)), options["out"])
+        write(format.encode(ratios.watched(_counted(found, roles))), options["out"])
     struck = (f"left out by {flag}: {branches}" for flag, branches in exclusion.struck.items())
-    for line in (*struck, *ratios.said(), *lectures.said()):
+    untrained = _untrained(name, roles) if format.ratios else ()
+    for line in (*struck, *ratios.said(), *untrained, *lectures.said()):
         print(f"stenograph: {line}", file=sys.stderr)
     return 0
 
@@ -56,6 +59,19 @@ def _teachers(reader: SqliteReader, wanted: Sequence[str]) -> list[Teacher]:
             there = f"there is {', '.join(known)}" if known else "nobody has scored it"
             raise ConfigError(f"--teacher {name}: this store has nothing of such a teacher, {there}")
     return [known[name] for name in wanted]
+
+
+def _counted(found: Iterator[Sample], roles: Counter[str]) -> Iterator[Sample]:
+    for sample in found:
+        roles[sample.role] += 1
+        yield sample
+
+
+def _untrained(name: str, roles: Counter[str]) -> Iterator[str]:
+    """A trainer is handed rows to train on, and few have a word for one that is not."""
+    for role in roles.keys() - {"train"}:
+        flag = f"--exclude role={role}"
+        yield f"{roles[role]} of {roles.total()} samples have the role {role}; {name} would train them: {flag}"
 
 
 def write(pieces: Iterator[bytes], out: str) -> None:

@@ -19,9 +19,12 @@ import uvloop
 from stenograph.config import Settings, from_file, settings
 from stenograph.errors import ConfigError
 from stenograph.gateway import Gateway
+from stenograph.integrations.doors import doors
+from stenograph.server.listening import DRAIN_SECONDS, bound, configured
 
-DRAIN_SECONDS = 30
-"""How long calls under way may take to end after SIGTERM."""
+TELLING_SECONDS = 2
+"""The last of them, for telling who waits for a call that did not end (engines may be paused): uvicorn would cut it off
+with an error of its own."""
 
 
 def run(options: dict[str, Any]) -> int:
@@ -66,44 +69,19 @@ async def _serve(chosen: Settings) -> None:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
     given = {name: getattr(chosen, name) for name in chosen.__struct_fields__}
-    with _bound(chosen.host, chosen.port) as listening:
+    with bound(chosen.host, chosen.port) as listening:
         async with Gateway(**given) as gateway:
             host, port = listening.getsockname()[:2]
             server = _Server(gateway, f"http://{f'[{host}]' if ':' in host else host}:{port}")
             await server.serve(sockets=[listening])
 
 
-def _bound(host: str, port: int) -> socket.socket:
-    """Before anything is loaded: a port that is taken is said at once."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listening = socket.socket(family, socket.SOCK_STREAM)
-    # Its connections inherit this. Without it the body of an answer waits 40 ms for its head to be acknowledged.
-    listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listening.bind((host, port))
-    except OSError as error:
-        listening.close()
-        raise ConfigError(f"cannot listen on {host}:{port}: {error.strerror}") from error
-    listening.set_inheritable(True)
-    return listening
-
-
 class _Server(uvicorn.Server):
     """Says where it is once it accepts requests."""
 
     def __init__(self, gateway: Gateway, url: str) -> None:
-        config = uvicorn.Config(
-            gateway.app,
-            log_config=None,
-            access_log=False,
-            lifespan="off",
-            http="httptools",
-            ws="none",
-            server_header=False,
-            timeout_graceful_shutdown=DRAIN_SECONDS,
-        )
-        super().__init__(config)
+        super().__init__(configured(doors(gateway)))
+        self._gateway = gateway
         self._url = url
 
     @contextlib.contextmanager
@@ -122,3 +100,12 @@ class _Server(uvicorn.Server):
         await super().startup(sockets)
         if self.started:
             print(f"stenograph ready {self._url}", flush=True)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        giving_up = asyncio.get_running_loop().call_later(
+            DRAIN_SECONDS - TELLING_SECONDS, self._gateway._at_desk().registry.give_up
+        )
+        try:
+            await super().shutdown(sockets)
+        finally:
+            giving_up.cancel()

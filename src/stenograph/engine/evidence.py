@@ -108,6 +108,8 @@ class _Ledger:
         self._top = request.top_logprobs
         self._vocab_size = vocab_size
         self._counts = [0] * request.n
+        self._last: list[int | None] = [None] * request.n
+        """The latest id of each choice: its finish may come behind it, in a delta without any."""
         self._finished = [False] * request.n
 
     def enter(self, delta: Delta) -> None:
@@ -117,6 +119,7 @@ class _Ledger:
         if self._finished[delta.choice] and (len(delta.ids) or delta.finish):
             raise EvidenceError(f"{where}: more arrived after its finish")
         self._counts[delta.choice] += len(delta.ids)
+        self._last[delta.choice] = int(delta.ids[-1]) if len(delta.ids) else self._last[delta.choice]
         if self._counts[delta.choice] > self._limit:
             raise EvidenceError(f"{where}: {self._counts[delta.choice]} tokens where max_tokens is {self._limit}")
         _refuse_values(where, delta.ids.tolist(), delta.logprobs.tolist(), self._vocab_size)
@@ -136,7 +139,7 @@ class _Ledger:
         """`length` may come before max_tokens (engines clamp it to the context), but not before the first token."""
         if finish.reason == "length" and not self._counts[delta.choice]:
             raise EvidenceError(f"{where}: finished for its length without a single token")
-        if isinstance(finish.stop, int) and delta.ids[-1:].tolist() != [finish.stop]:
+        if isinstance(finish.stop, int) and self._last[delta.choice] != finish.stop:
             raise EvidenceError(f"{where}: stopped at token {finish.stop}, which is not the last token returned")
         self._finished[delta.choice] = True
 

@@ -27,22 +27,31 @@ from stenograph.errors import EngineError, EvidenceError, StenographError
 SUPPORTS = frozenset({"temperature", "max_tokens"})
 
 
+class Column(Protocol):
+    """An array of numpy's, a tensor of torch's, by the slice that is used."""
+
+    def tolist(self) -> list[Any]: ...
+
+
 class Answer(TypedDict):
-    token_ids: list[int]
+    token_ids: list[int] | Column
     """Sampled, with what ended the reply as the last."""
-    logprobs: list[float]
+    logprobs: list[float] | Column
     """One a token."""
     finish_reason: str
     """`stop`, `length` or `abort`."""
     stop_reason: NotRequired[int | str | None]
     """The stop id or stop string of the request that ended it; None or left out: the model's own end."""
+    top_logprobs: NotRequired[list[list[tuple[int, float]]] | None]
+    """Where some were asked for: a row a token, of pairs of id and logprob, best first."""
     weight_version: NotRequired[str | None]
 
 
 class Sampler(Protocol):
     async def generate(self, prompt: list[int], sampling: dict[str, Any], /) -> Answer:
         """One reply. `sampling` is complete: every field of `core.Sampling` by its name, `max_tokens` set and the
-        template's own stop ids among its stops. Cancelled where the caller has gone away."""
+        template's own stop ids among its stops; and `top_logprobs`, how many alternatives of each token are to be
+        told, 0 for none. Cancelled where the caller has gone away."""
 
 
 class GivenEngine:
@@ -56,11 +65,21 @@ class GivenEngine:
         supports: frozenset[str] = SUPPORTS,
         vocab_size: int | None = None,
         name: str = "given-0",
+        max_top_logprobs: int = 0,
     ) -> None:
         """`supports`: the parameters of `core.Sampling` that the sampler honours, besides stops; calls that ask for
         others are refused."""
         self._sampler = sampler
-        self._info = EngineInfo(name, "given", model, max_model_len, logprob_kind, supports, vocab_size=vocab_size)
+        self._info = EngineInfo(
+            name,
+            "given",
+            model,
+            max_model_len,
+            logprob_kind,
+            supports,
+            max_top_logprobs=max_top_logprobs,
+            vocab_size=vocab_size,
+        )
 
     async def start(self) -> EngineInfo:
         return self._info
@@ -78,6 +97,7 @@ class GivenEngine:
 
     async def _choice(self, request: Request, choice: int) -> AsyncGenerator[Delta, None]:
         sampling: dict[str, Any] = msgspec.to_builtins(request.sampling, builtin_types=(dict,))
+        sampling["top_logprobs"] = request.top_logprobs
         if request.sampling.seed is not None:
             sampling["seed"] = request.sampling.seed + choice
         try:
@@ -100,8 +120,16 @@ def _delta(name: str, choice: int, answer: Mapping[str, JSON]) -> Delta:
             raise EvidenceError(f"{name} ended a choice with {other!r}")
     return delta_from(
         choice=choice,
-        ids=answer["token_ids"],
-        logprobs=answer["logprobs"],
+        ids=_listed(answer["token_ids"]),
+        logprobs=_listed(answer["logprobs"]),
+        top=answer.get("top_logprobs"),
         finish=finish,
         weight_version=answer.get("weight_version"),
     )
+
+
+def _listed(column: JSON) -> JSON:
+    """Numbers of Python's own, whoever counted: of numpy's and torch's, alone and in arrays."""
+    if isinstance(column, list | tuple):
+        return [_listed(value) for value in column]
+    return column.tolist() if hasattr(column, "tolist") else column

@@ -1,7 +1,8 @@
 """Which kind of logprobs an engine reports, found out by asking it twice.
 
-Best alternatives of one token, once as the model has them and once at temperature 2 with top-k 2. A third alternative
-missing: reported after truncation. All the same: raw. Else: after temperature. Which token was sampled does not matter.
+Best alternatives of one token, once as the model has them and once at temperature 2 with top-k 2. All the same: raw,
+however many are told. Else, a third one missing: reported after truncation; still there: after temperature. Which token
+was sampled does not matter, unless it is all that is told: then no answer is an honest one.
 """
 
 from __future__ import annotations
@@ -21,6 +22,9 @@ TOP = 5
 TOLERANCE = 0.1
 """In nats: two runs of one prompt differ by some hundredths in bfloat16; another temperature by tenths."""
 
+LEFT = 2
+"""Tokens that the second request leaves to draw from."""
+
 PLAIN = Request(
     id=f"{PROBE}-plain",
     session_id=PROBE,
@@ -30,7 +34,7 @@ PLAIN = Request(
 )
 """Of ids that every vocabulary has. The seed is for engines whose odds are made up."""
 WARM = msgspec.structs.replace(
-    PLAIN, id=f"{PROBE}-warm", sampling=Sampling(max_tokens=1, seed=0, temperature=2.0, top_k=2)
+    PLAIN, id=f"{PROBE}-warm", sampling=Sampling(max_tokens=1, seed=0, temperature=2.0, top_k=LEFT)
 )
 
 
@@ -42,11 +46,14 @@ async def probe(name: str, generate: Callable[[Request], AsyncIterator[Delta]]) 
     plain, warm = await _row(name, generate(PLAIN)), await _row(name, generate(WARM))
     if sum(map(math.exp, plain.values())) > 1 + TOLERANCE:
         raise EngineError(f"{name} reports logprobs that sum to more than 1: are they logits?")
-    if len(warm) < len(plain):
-        return "processed"
     shared = plain.keys() & warm.keys()
-    same = all(abs(plain[id] - warm[id]) < TOLERANCE for id in shared)
-    return "raw" if shared and same else "temperature"
+    if shared and all(abs(plain[id] - warm[id]) < TOLERANCE for id in shared):
+        return "raw"
+    if len(plain) <= LEFT:
+        raise EngineError(
+            f"{name} tells {len(plain)} of {TOP} alternatives: what its logprobs are of cannot be found out"
+        )
+    return "processed" if len(warm) < len(plain) else "temperature"
 
 
 async def _row(name: str, deltas: AsyncIterator[Delta]) -> dict[int, float]:

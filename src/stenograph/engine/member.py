@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import Counter
 from collections.abc import AsyncGenerator, Iterator
-from contextlib import aclosing, contextmanager
+from contextlib import aclosing, contextmanager, suppress
 
 import msgspec
 
@@ -14,8 +15,10 @@ from stenograph.engine.brake import Brake
 from stenograph.engine.engine import Engine, Holding
 from stenograph.engine.gate import Gate
 from stenograph.engine.generation import Generation
-from stenograph.errors import EngineUnavailable
+from stenograph.errors import EngineError, EngineUnavailable
 from stenograph.render.tokenizer import Tokenizer
+
+log = logging.getLogger(__name__)
 
 PROBE_SECONDS = 5.0
 """An engine that takes longer to say that it is well is not."""
@@ -57,11 +60,15 @@ class Member:
                 del self.sessions[request.session_id]
 
     async def look(self) -> bool:
-        """Whether it answers. One that holds still for new weights need not."""
+        """Whether it answers. One that holds still for new weights need not. What an engine of somebody's own raises
+        here is an answer, too: nobody would look again if it were let through."""
         if not self.paused:
             try:
                 self.up = await asyncio.wait_for(self.engine.healthy(), PROBE_SECONDS)
             except TimeoutError:
+                self.up = False
+            except Exception as error:
+                log.warning("engine %s cannot say that it is well: %r", self.info.name, error)
                 self.up = False
         return self.up
 
@@ -80,11 +87,20 @@ class Member:
             free.cancel()
 
     async def resume(self) -> None:
-        async with self._switching:
-            if isinstance(self.engine, Holding):
-                with self._absence():
-                    await self.engine.release()
-        self._brake.release()
+        """Also where the engine fails at it: what waits here would wait for ever, and there are others to go to."""
+        try:
+            async with self._switching:
+                if isinstance(self.engine, Holding):
+                    with self._absence():
+                        await self.engine.release()
+        finally:
+            self._brake.release()
+
+    async def close(self) -> None:
+        """An engine that is still held is let go: when this process is gone, nobody is left to do it."""
+        if self.paused:
+            with suppress(EngineError):
+                await self.resume()
 
     async def _held(self) -> bool:
         if isinstance(self.engine, Holding):

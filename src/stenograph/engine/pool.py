@@ -72,6 +72,7 @@ class Pool:
     async def close(self) -> None:
         if self._looking is not None:
             self._looking.cancel()
+        await asyncio.gather(*(member.close() for member in self.members))
         await asyncio.gather(*(engine.close() for engine in self._engines))
 
     async def pause(self) -> None:

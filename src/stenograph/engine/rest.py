@@ -28,14 +28,18 @@ def continues_alike(sampling: Sampling, ids: Sequence[int], tokenizer: Tokenizer
 
 
 def rest(request: Request, choice: int, ids: Sequence[int], attempt: int) -> Request:
-    """One choice's own request: its tokens are prompt now, and what they used of the budget is gone."""
+    """One choice's own request: its tokens are prompt now, and what they used of the budget is gone. Engines count a
+    seed up with the choices, and this one is the first of its request."""
     sampling = request.sampling
     left = None if sampling.max_tokens is None else sampling.max_tokens - len(ids)
+    seed = None if sampling.seed is None else sampling.seed + choice
     return msgspec.structs.replace(
         request,
         id=f"{request.id}-{choice}-{attempt}",
         prompt=np.concatenate([request.prompt, np.array(ids, np.int32)]),
-        sampling=msgspec.structs.replace(sampling, max_tokens=left, min_tokens=max(sampling.min_tokens - len(ids), 0)),
+        sampling=msgspec.structs.replace(
+            sampling, seed=seed, max_tokens=left, min_tokens=max(sampling.min_tokens - len(ids), 0)
+        ),
         n=1,
     )
 

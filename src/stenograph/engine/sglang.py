@@ -164,11 +164,20 @@ class SglangEngine:
 
     async def _told(self, path: str, shape: type[_Told]) -> _Told:
         try:
-            return msgspec.json.decode(await self._http.get(path), type=shape)
+            return msgspec.json.decode(await self._asked(path), type=shape)
         except Refusal as refusal:
             raise blamed(self._http.label, refusal) from refusal
         except msgspec.DecodeError as error:
             raise EngineError(f"{self._http.label} does not answer {path} as SGLang does: {error}") from error
+
+    async def _asked(self, path: str) -> bytes:
+        """In older releases these paths begin with `get_`."""
+        try:
+            return await self._http.get(path)
+        except Refusal as refusal:
+            if refusal.status != 404:
+                raise
+            return await self._http.get(path.replace("/", "/get_", 1))
 
     def _room(self) -> int:
         known = [self._server.context_length, self._server.max_total_num_tokens]

@@ -127,7 +127,7 @@ class _Version(msgspec.Struct):
 class _Meta(msgspec.Struct):
     completion_tokens: int
     prompt_tokens: int | None = None
-    """Missing where a request is aborted in SGLang's queue."""
+    """Missing, or 0, where a request is aborted in SGLang's queue."""
     finish_reason: _Finish | None = None
     cached_tokens: int | None = None
     output_token_logprobs: list[list[JSON]] = []
@@ -136,6 +136,10 @@ class _Meta(msgspec.Struct):
     weight_versions: list[_Version] | None = None
     output_token_sampling_mask: list[JSON] | None = None
     routed_experts: str | None = None
+
+    @property
+    def aborted(self) -> bool:
+        return self.finish_reason is not None and self.finish_reason.type == "abort"
 
 
 class _Chunk(msgspec.Struct):
@@ -161,8 +165,8 @@ class Reader:
             return
         chunk = self._decode(data)
         meta = self._meta(chunk)
-        fresh = self._fresh(chunk.output_ids, meta.completion_tokens, "token ids")
-        logprobs = self._fresh(meta.output_token_logprobs, meta.completion_tokens, "logprobs")
+        fresh = self._fresh(chunk.output_ids, meta, "token ids")
+        logprobs = self._fresh(meta.output_token_logprobs, meta, "logprobs")
         if any(len(entry) < 2 for entry in logprobs) or [entry[1] for entry in logprobs] != fresh:
             raise EvidenceError(f"choice {self._choice}: the logprobs are of other tokens than the ids")
         top = self._top(meta) if self._request.top_logprobs else None
@@ -197,17 +201,20 @@ class Reader:
             raise chunk.error.refusal(chunk.error.code if type(chunk.error.code) is int else 500)
         if meta is None:
             raise EvidenceError(f"{self._label} answered without its `meta_info`")
-        if meta.finish_reason and meta.finish_reason.type == "abort" and meta.finish_reason.status_code:
+        if meta.aborted and meta.finish_reason and meta.finish_reason.status_code:
             raise ErrorBody(meta.finish_reason.message).refusal(meta.finish_reason.status_code)
-        aborted = meta.finish_reason is not None and meta.finish_reason.type == "abort"
-        if meta.prompt_tokens != len(self._request.prompt) and not (aborted and meta.prompt_tokens is None):
+        if meta.prompt_tokens != len(self._request.prompt) and not (meta.aborted and not meta.prompt_tokens):
             raise EvidenceError(
                 f"{self._label} read {meta.prompt_tokens} tokens of a prompt of {len(self._request.prompt)}"
             )
         return meta
 
-    def _fresh(self, values: list[JSON], total: int, what: str) -> list[JSON]:
-        """What is new in a chunk: all of it, or what is behind the part that it repeats. Nothing else is possible."""
+    def _fresh(self, values: list[JSON], meta: _Meta, what: str) -> list[JSON]:
+        """What is new in a chunk: all of it, or what is behind the part that it repeats. Nothing else is possible, but
+        that an abort out of the queue, to where a request may have been retracted, repeats the last token alone."""
+        total = meta.completion_tokens
+        if meta.aborted and total == self._seen:
+            return []
         if len(values) == total - self._seen:
             return values
         if len(values) == total:
@@ -218,7 +225,7 @@ class Reader:
         )
 
     def _top(self, meta: _Meta) -> list[list[tuple[int, float]]]:
-        rows = self._fresh(meta.output_top_logprobs, meta.completion_tokens, "rows of top logprobs")
+        rows = self._fresh(meta.output_top_logprobs, meta, "rows of top logprobs")
         if any(row is None or any(len(entry) < 2 for entry in row) for row in rows):
             raise EvidenceError(f"{self._label} leaves out the alternatives of a token")
         return [best_first({entry[1]: entry[0] for entry in row}, self._request.top_logprobs) for row in rows]
@@ -227,7 +234,7 @@ class Reader:
         rows = meta.output_token_sampling_mask
         if rows is None:
             return None
-        fresh = self._fresh(rows, meta.completion_tokens, "rows of a sampling mask")
+        fresh = self._fresh(rows, meta, "rows of a sampling mask")
         return support_of(f"choice {self._choice}", fresh)
 
     def _experts(self, meta: _Meta) -> NDArray[Any] | None:

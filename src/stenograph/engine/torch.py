@@ -26,6 +26,7 @@ from stenograph.engine.scoring import FIRST, Scored
 from stenograph.engine.stops import StopWatch
 from stenograph.engine.torch_batch import Batch, Row, Token
 from stenograph.engine.torch_score import Scorer
+from stenograph.engine.torch_weights import refuse_others
 from stenograph.errors import (
     ConfigError,
     ContextLengthExceeded,
@@ -111,9 +112,9 @@ class TorchEngine:
         if isinstance(self._model, Path):
             self._model = await asyncio.to_thread(load, self._model)
         self._model.eval()
-        config = self._model.config
+        config = self._model.config.get_text_config()
         self._ends = _ends(self._model)
-        self._context = config.max_position_embeddings
+        self._context = _context(self._model, config)
         self._batch = Batch(self._model, self._ends)
         self._scorer = Scorer(self._model)
         return EngineInfo(
@@ -141,6 +142,8 @@ class TorchEngine:
             left = request.n
             while left:
                 delta = await arrivals.get()
+                if isinstance(delta, EngineUnavailable):
+                    raise delta
                 if isinstance(delta, Exception):
                     raise EngineError(f"{self._name} failed: {delta}") from delta
                 transcript.heard(delta.choice, delta.ids.tolist(), delta.logprobs.tolist())
@@ -166,9 +169,11 @@ class TorchEngine:
                 raise EngineError(f"{self._name} failed: {error}") from error
 
     async def replace(self, weights: Mapping[str, Any], version: str) -> None:
-        """Between two tokens. Replies under way are read again under the new weights, and go on."""
+        """Between two tokens. Replies under way are read again under the new weights, and go on. Weights that are not
+        all of this model's are refused, and nothing is changed."""
         async with self._computing:
-            await asyncio.to_thread(self._model.load_state_dict, weights)
+            refuse_others(self._model, weights)
+            await asyncio.to_thread(self._model.load_state_dict, weights, strict=False)
             self._version = version
             if self._batch:
                 self._waiting += self._batch.forget()
@@ -194,6 +199,7 @@ class TorchEngine:
         if self._running:
             self._running.cancel()
             await asyncio.gather(self._running, return_exceptions=True)
+        self._fail(EngineUnavailable(f"{self._name} was closed"))
         self._batch = self._scorer = None
         self._log.close()
 
@@ -216,15 +222,15 @@ class TorchEngine:
         newcomers = [row for row in self._waiting if not row.over]
         self._waiting = []
         try:
-            tokens = await asyncio.to_thread(batch.step, newcomers)
+            for token in await asyncio.to_thread(batch.step, newcomers):
+                self._arrive(token)
         except Exception as error:
             self._fail(error)
-            return
-        for token in tokens:
-            if token.row in self._replies:
-                reply = self._replies[token.row]
-                finish = reply.finish_at(token, self._ends, self._context)
-                reply.arrivals.put_nowait(_delta(token, finish, self._version))
+
+    def _arrive(self, token: Token) -> None:
+        if reply := self._replies.get(token.row):
+            finish = reply.finish_at(token, self._ends, self._context)
+            reply.arrivals.put_nowait(_delta(token, finish, self._version))
 
     def _fail(self, error: Exception) -> None:
         """Out of memory, mostly: whoever is under way fails, and those who come behind start afresh."""
@@ -245,7 +251,18 @@ def _delta(token: Token, finish: Finish | None, version: str | None) -> Delta:
     )
 
 
+def _context(model: Any, config: Any) -> int:
+    """A running state cannot be padded on its left, nor read again from the middle."""
+    if getattr(model, "_is_stateful", False):
+        raise ConfigError(
+            f"a {type(model).__name__} keeps a state in place of keys and values: it cannot be batched here"
+        )
+    if not (context := getattr(config, "max_position_embeddings", None)):
+        raise ConfigError(f"a {type(model).__name__} does not say how long a context may be")
+    return int(context)
+
+
 def _ends(model: Any) -> frozenset[int]:
     said = getattr(model.generation_config, "eos_token_id", None)
-    said = model.config.eos_token_id if said is None else said
+    said = model.config.get_text_config().eos_token_id if said is None else said
     return frozenset([said] if isinstance(said, int) else said or ())

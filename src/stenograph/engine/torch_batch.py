@@ -77,8 +77,16 @@ class Batch:
             chosen = torch.tensor(stay, device=self._mask.device)
             self._cache.batch_select_indices(chosen)
             self._mask = self._mask[chosen]
+            self._narrow()
         else:
             self._cache = None
+
+    def _narrow(self) -> None:
+        """Columns that only those who left had need of. With always somebody under way they would pile up for ever."""
+        unused = int(self._mask.any(0).int().argmax())
+        self._mask = self._mask[:, unused:]
+        for layer in self._cache.layers:
+            layer.keys, layer.values = layer.keys[:, :, unused:], layer.values[:, :, unused:]
 
     def _decode(self) -> list[Token]:
         last = torch.tensor([[row.ids[-1]] for row in self._rows], device=self._mask.device)

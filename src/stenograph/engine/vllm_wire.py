@@ -101,7 +101,7 @@ class _Logprobs(msgspec.Struct):
     top_logprobs: list[dict[str, float] | None]
 
 
-NOTHING = msgspec.Raw()
+NOTHING, NULL = msgspec.Raw(), msgspec.Raw(b"null")
 
 
 class _Choice(msgspec.Struct):
@@ -221,16 +221,16 @@ class Reader(StreamReader[_Chunk]):
 
     def __init__(self, label: str, request: Request, prompt: msgspec.Raw) -> None:
         super().__init__(label, request, prompt)
-        self._echoed: set[int] = set()
-        """The choices whose first chunk is there: the prompt is echoed with each."""
+        self._confirmed = False
 
     def deltas(self, chunk: _Chunk) -> Iterator[Delta]:
         yield from map(self._delta, chunk.choices)
 
     def _delta(self, choice: _Choice) -> Delta:
-        if choice.index not in self._echoed:
+        """The prompt is echoed with each choice's first chunk, or with the first of all: it is the same for all."""
+        if not self._confirmed or choice.prompt_token_ids not in (NOTHING, NULL):
             self.compare_prompt(choice.prompt_token_ids)
-            self._echoed.add(choice.index)
+            self._confirmed = True
         ids, logprobs = choice.token_ids, choice.logprobs
         if ids and logprobs and logprobs.tokens != [f"{TOKEN}{id}" for id in ids]:
             raise EvidenceError(f"choice {choice.index}: the logprobs are of other tokens than the ids")

@@ -26,16 +26,17 @@ def rollouts(samples: Iterable[Sample]) -> Iterator[Rollout]:
 
 def groups(samples: Iterable[Sample]) -> Iterator[list[Rollout]]:
     """Rollouts that share a baseline: a group once as many are there as it was opened for, what is left at the end. A
-    session without a group is one of its own."""
-    held: dict[str, list[Rollout]] = {}
+    session without a group is one of its own, and an evaluation is no yardstick for what is trained."""
+    held: dict[tuple[str, str], list[Rollout]] = {}
     for rollout in rollouts(samples):
         one = rollout[0]
         if one.group is None:
             yield [rollout]
             continue
-        held.setdefault(one.group, []).append(rollout)
-        if len(held[one.group]) == one.group_size:
-            yield held.pop(one.group)
+        key = one.group, one.role
+        held.setdefault(key, []).append(rollout)
+        if len(held[key]) == one.group_size:
+            yield held.pop(key)
     yield from held.values()
 
 
@@ -75,6 +76,10 @@ def advantages(group: Sequence[Rollout], name: str) -> list[float]:
 
 
 def _unrewarded(sample: Sample, name: str) -> ConfigError:
+    if any(one is not None for one in sample.rewards.values()):
+        return ConfigError(
+            f"session {sample.session_id} has rewards of turns alone, and {name} needs one of the session: give it one"
+        )
     return ConfigError(
         f"session {sample.session_id} has no reward, and {name} needs one: give it one, or leave such sessions out "
         "with --exclude unrewarded"

@@ -19,10 +19,11 @@ import msgspec
 
 from stenograph.core import Message, ToolCall, Value, text_hash
 from stenograph.errors import TemplateRefused
-from stenograph.render.prompting import Look, Prompt, Prompting, head_length
+from stenograph.render.prompting import Look, Prompt, Prompting
 from stenograph.render.splice import walk
 from stenograph.render.standin import stand_in, text_stand_in, texts_of
 from stenograph.render.survivors import align
+from stenograph.render.template import head_length
 from stenograph.render.unwritten import unwritten
 
 REPEATS = (1, 2, 3, 8, 17)

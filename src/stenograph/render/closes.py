@@ -5,8 +5,9 @@ from __future__ import annotations
 from stenograph.core import Value
 from stenograph.render.coded import Coding
 from stenograph.render.grammar import CallForm, Grammar
-from stenograph.render.learner import Learner
-from stenograph.render.telltales import ASKED, KEYS, SAYS, reply, returned
+from stenograph.render.learner import Learner, until_next_turn
+from stenograph.render.marks import common_start
+from stenograph.render.telltales import KEYS, reply, returned
 from stenograph.render.template import Template
 
 
@@ -28,9 +29,15 @@ class Closes(Value):
 def closes(template: Template, coding: Coding, grammar: Grammar) -> Closes:
     learner = Learner(template, coding, grammar.style)
     inside = {*(grammar.think or ()), grammar.content_opening}
-    answers = (learner.region(reply(says=True), tail) for tail in ((), (ASKED,)))
-    last, answered = (_first_special((region or "").partition(SAYS)[2], coding, inside) for region in answers)
+    behind = learner.behind_answers()
+    always = _last_special(until_next_turn(common_start(behind), learner), coding)
+    last, answered = (always or _first_special(text, coding, inside) for text in behind)
     return Closes(last, answered, _close_of_calls(learner, coding, grammar.call, inside))
+
+
+def _last_special(text: str, coding: Coding) -> str:
+    """Where several stand behind every answer, the last one closes the turn, the others what is in it."""
+    return next((char for char in reversed(text) if char in coding.special), "")
 
 
 def _close_of_calls(learner: Learner, coding: Coding, call: CallForm | None, inside: set[str]) -> str:

@@ -54,3 +54,19 @@ class Coding:
 def ends_tag(char: str) -> bool:
     """Of coded text: a bracket, or a control token."""
     return char == ">" or char >= FIRST_CODED
+
+
+def last_mark(text: str) -> str:
+    """With which coded text ends: a control token, or a tag in letters; '' where that is neither."""
+    text = text.rstrip()
+    if text[-1:] >= FIRST_CODED:
+        return text[-1]
+    return text[text.rfind("<") :] if text.endswith(">") and "<" in text else ""
+
+
+def first_mark(text: str) -> str:
+    """With which it begins."""
+    text = text.lstrip()
+    if text[:1] >= FIRST_CODED:
+        return text[0]
+    return text[: text.find(">") + 1] if text.startswith("<") else ""

@@ -6,17 +6,20 @@ import datetime
 import functools
 from collections.abc import Callable, Mapping, Sequence
 
-from stenograph.core import JSON, Conversation, Message, Value
+import msgspec
+
+from stenograph.core import JSON, Conversation, Ids, Message, Value
 from stenograph.render.calls import Schemas
 from stenograph.render.closes import Closes, closes
 from stenograph.render.coded import Coding
-from stenograph.render.grammar import Parsers, chosen
+from stenograph.render.grammar import CallForm, Parsers, chosen
 from stenograph.render.learn import learn
 from stenograph.render.literal import Literals
+from stenograph.render.marks import ANYTHING, KEY
 from stenograph.render.reply import ReplyReader
 from stenograph.render.splice import CallMarks
 from stenograph.render.standin import Masker
-from stenograph.render.template import Template, as_template_sees
+from stenograph.render.template import Template, all_seen
 from stenograph.render.tokenizer import Tokenizer
 
 _SPACE = 64
@@ -43,8 +46,9 @@ class Family:
         self.masker = Masker(vocabulary.literals, self._own_markers())
         spell = vocabulary.coding.spell
         call = self.grammar.call
-        self.call_marks = CallMarks(spell(call.after_mark), spell(call.closing)) if call else CallMarks()
-        self._opens_thinking = spell(self.grammar.think[0]) if self.grammar.think else ""
+        think = self.grammar.think and (spell(self.grammar.think[0]), spell(self.grammar.think[1]))
+        self.call_marks = msgspec.structs.replace(_call_marks(call, spell) if call else CallMarks(), think=think)
+        self._opens_thinking = think[0] if think else ""
 
     @functools.cached_property
     def stop_ids(self) -> frozenset[int]:
@@ -61,6 +65,12 @@ class Family:
         """The same, where it is plain text."""
         close, coding = self.grammar.text_close, self.vocabulary.coding
         return (close,) if close and coding.spell(close) == close else ()
+
+    def shuts_thinking(self, ids: Ids) -> bool:
+        """Whether a reply begins with the end of reasoning."""
+        think = self.call_marks.think
+        head = ids[: len(think[1]) + _SPACE].tolist() if think else []
+        return bool(head) and self.call_marks.shut(self.vocabulary.tokenizer.decode(head), 0)
 
     def opens_thinking(self, text: str) -> bool:
         """Whether what is sampled behind `text` begins inside a reasoning block."""
@@ -110,7 +120,7 @@ class Writer:
 
     def write(self, messages: Sequence[Message], *, generate: bool = True) -> str:
         """`messages` are masked; so is the text."""
-        seen = [as_template_sees(message, self.family.grammar.style) for message in messages]
+        seen = all_seen(messages, self.family.grammar.style)
         arguments = self._conversation.template_arguments
         return self.family.template.render(seen, self._tools, arguments, generate=generate, now=self._now)
 
@@ -120,6 +130,12 @@ class Writer:
         reader = self.family.reader(self._conversation, thinking=thinking, stop=(), new_call_id=lambda: "")
         reader.feed_text(region)
         return reader.written or reader.reply
+
+
+def _call_marks(call: CallForm, spell: Callable[[str], str]) -> CallMarks:
+    open_ended = call.kind == "params" and not call.quote and not call.param[2].strip()
+    after_mark = spell(call.after_mark).replace(KEY, ANYTHING)
+    return CallMarks(after_mark, spell(call.closing), spell(call.closing) if open_ended else "")
 
 
 def _schemas(conversation: Conversation) -> Schemas:

@@ -29,7 +29,7 @@ class CallForm(Value):
     between: str = ""
     """`named`: from the name to the arguments. `params`: from the name to the first argument."""
     param: tuple[str, str, str] = ("", "", "")
-    """`params`: before a key, between it and its value, behind the value."""
+    """`params`: before a key, between it and its value, behind the value (where the key may stand once more)."""
     bare: tuple[str, str] | None = None
     """`params`: the last two where the value is no string; None: the same, so that the schema has to tell."""
     quote: str = ""

@@ -17,7 +17,7 @@ from stenograph.errors import CallerError
 from stenograph.render.coded import Coding
 from stenograph.render.family import Family
 from stenograph.render.grammar import CallForm
-from stenograph.render.marks import ANYTHING
+from stenograph.render.marks import ANYTHING, KEY
 from stenograph.render.tokenizer import Tokenizer
 
 Format: TypeAlias = dict[str, JSON]
@@ -148,6 +148,7 @@ class Holder:
         before, between, behind = form.param
         if form.bare is not None and not is_text:
             between, behind = form.bare
+        behind = behind.replace(KEY, key)
         value = self._until(behind)
         if form.quote:
             quoted = [*self._literal(form.quote), *self._until(form.quote)]

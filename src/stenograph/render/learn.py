@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import msgspec
 
-from stenograph.core import Message
 from stenograph.render.coded import Coding
 from stenograph.render.grammar import CallForm, Grammar
-from stenograph.render.learn_calls import call_form, wants_text
+from stenograph.render.learn_calls import call_form, with_calls
 from stenograph.render.learn_reasoning import (
     opening_of_content,
     think_by_words,
@@ -18,9 +17,9 @@ from stenograph.render.learn_reasoning import (
     with_reasoning_key,
     without_think,
 )
+from stenograph.render.learn_speakers import with_instructions, with_reply_names
 from stenograph.render.learner import Learner
 from stenograph.render.marks import common_start
-from stenograph.render.telltales import ASKED, SAYS, reply
 from stenograph.render.template import Style, Template
 
 SHORTEST_CLOSE = 3
@@ -29,8 +28,10 @@ SHORTEST_CLOSE = 3
 
 def learn(template: Template, coding: Coding) -> Grammar:
     learner = Learner(template, coding, Style())
-    learner = learner.restyled(Style(text_arguments=wants_text(learner)))
+    learner = learner.restyled(with_calls(learner))
     learner = learner.restyled(with_reasoning_key(learner))
+    learner = learner.restyled(with_instructions(learner))
+    learner = learner.restyled(with_reply_names(learner))
     words = think_by_words(template, coding)
     call = call_form(learner, words)
     think = think_markers(learner, call, words)
@@ -49,10 +50,7 @@ def learn(template: Template, coding: Coding) -> Grammar:
 def _text_close(learner: Learner) -> str:
     """The text behind an answer that is there whatever comes next, up to the control token that closes the turn;
     '' where there is only that token."""
-    tails: tuple[tuple[Message, ...], ...] = ((ASKED,), ())
-    regions = [learner.region(reply(says=True), tail) for tail in tails]
-    behind = [region.partition(SAYS)[2] for region in regions if region is not None and SAYS in region]
-    shared = common_start(behind).strip() if len(behind) == len(tails) else ""
+    shared = common_start(learner.behind_answers()).strip()
     close = shared[: max((place for place, char in enumerate(shared) if char in learner.special), default=len(shared))]
     return close if sum(char not in learner.special for char in close) >= SHORTEST_CLOSE else ""
 

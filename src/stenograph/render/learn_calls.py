@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import msgspec
 
@@ -10,19 +11,31 @@ from stenograph.core import JSON, Message
 from stenograph.render.grammar import CallForm
 from stenograph.render.learn_params import params_form
 from stenograph.render.learn_reasoning import without_think
-from stenograph.render.learner import Learner
+from stenograph.render.learner import Learner, until_next_turn
 from stenograph.render.marks import ANYTHING, common_start
 from stenograph.render.telltales import IDS, KEYS, NAMES, reply, returned
 from stenograph.render.template import Style
 
 
-def wants_text(learner: Learner) -> bool:
+def with_calls(learner: Learner) -> Style:
+    """How the template wants to be shown a reply that calls: the way in which it writes the calls."""
+    styles = [msgspec.structs.replace(learner.style, null_content=null) for null in (False, True)]
+    return next((shown for style in styles if (shown := _shown(learner, style))), styles[0])
+
+
+def _shown(learner: Learner, style: Style) -> Style | None:
     """Given as an object, does the template print the arguments as JSON (or one by one), or as Python would?"""
-    as_object = learner.region(reply(calls=1), (returned(0),), tools=True)
-    as_text = learner.restyled(Style(text_arguments=True)).region(reply(calls=1), (returned(0),), tools=True)
-    if as_text is None:
-        return False
-    return as_object is None or f"'{KEYS[0]}'" in as_object
+    with_text = msgspec.structs.replace(style, text_arguments=True)
+    as_object, as_text = (_called(learner.restyled(one)) for one in (style, with_text))
+    if as_text is not None and (as_object is None or f"'{KEYS[0]}'" in as_object):
+        return with_text
+    return style if as_object is not None else None
+
+
+def _called(learner: Learner) -> str | None:
+    """None: it refuses calls that are shown so, or leaves them out."""
+    region = learner.region(reply(calls=1), (returned(0),), tools=True)
+    return region if region is not None and KEYS[0] in region else None
 
 
 def call_form(learner: Learner, words: tuple[str, str] | None) -> CallForm | None:
@@ -35,8 +48,8 @@ def call_form(learner: Learner, words: tuple[str, str] | None) -> CallForm | Non
     form = _object_form(one, two) or _named_form(one, two) or params_form(learner, one, two)
     if form is None:
         return None
-    closing = form.closing.rstrip()
-    closed = closing[-1:] in learner.special
+    closing = until_next_turn(form.closing, learner).rstrip()
+    closed = closing[-1:] in learner.special and closing[-1] not in form.again
     return msgspec.structs.replace(
         form,
         opening=_any_id(without_think(form.opening, words)),
@@ -46,6 +59,10 @@ def call_form(learner: Learner, words: tuple[str, str] | None) -> CallForm | Non
         after_mark=_any_id(form.after_mark),
         between=_any_id(form.between),
     )
+
+
+LATER_ID = re.compile(r', "\w+": "(?:' + "|".join(IDS) + ')"')
+"""Some templates write a call's id into it once there is a result: what its model wrote has none."""
 
 
 def _any_id(literal: str) -> str:
@@ -63,6 +80,8 @@ def _until_turn_ends(learner: Learner, message: Message, tail: tuple[Message, ..
     alone = learner.region(message, (), tools=True)
     if alone is None or KEYS[1] not in alone:
         return text
+    if IDS[0] not in alone:
+        text = LATER_ID.sub("", text)
     last = text.rindex(KEYS[1])
     return text[:last] + common_start([text[last:], alone[alone.rindex(KEYS[1]) :]])
 

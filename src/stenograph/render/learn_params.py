@@ -10,7 +10,7 @@ from stenograph.core import JSON, Message, ToolCall
 from stenograph.render.coded import ends_tag
 from stenograph.render.grammar import CallForm
 from stenograph.render.learner import Learner
-from stenograph.render.marks import ANYTHING, common_start
+from stenograph.render.marks import ANYTHING, KEY, common_start
 from stenograph.render.telltales import IDS, KEYS, NAMES, VALUES, returned
 
 BARE: tuple[tuple[JSON, str], ...] = ((4711, "4711"), (True, "true"), ([4711], "[4711]"))
@@ -24,8 +24,9 @@ def params_form(learner: Learner, one: str, two: str | None) -> CallForm | None:
         return None
     before_first = one[name_at + len(NAMES[0]) : key_at]
     separator, behind_last = one[key_at + len(KEYS[0]) : value_at], one[last_at + len(KEYS[1]) :]
+    between, behind_last = one[value_at + len(VALUES[0]) : last_at], behind_last.replace(KEYS[1], KEY)
     behind, joint, before = _split_params(
-        before_first, one[value_at + len(VALUES[0]) : last_at], behind_last.removeprefix(separator)
+        before_first, between.replace(KEYS[0], KEY), behind_last.removeprefix(separator)
     )
     after_mark = separator + behind
     if not behind_last.startswith(after_mark):  # nothing is written otherwise than something
@@ -33,24 +34,31 @@ def params_form(learner: Learner, one: str, two: str | None) -> CallForm | None:
     form = CallForm(
         kind="params",
         opening=one[:name_at],
-        between=before_first.removesuffix(before),
+        between=before_first.removesuffix(before).replace(NAMES[0], ANYTHING),
         param=(before, separator, behind),
         joint=joint,
         again="",
         closing=behind_last[len(after_mark) :],
         after_mark=after_mark,
     )
-    return _with_second(_with_bare(learner, form), two)
+    return _with_second(_apart(_with_bare(learner, form)), two)
+
+
+def _apart(form: CallForm) -> CallForm:
+    """What has nothing between two arguments at all (one template forgets its comma) is not how its model writes."""
+    kept_apart = form.joint.strip() or form.param[0].strip() or form.param[2].strip()
+    return form if kept_apart else msgspec.structs.replace(form, joint=", ")
 
 
 def _with_second(form: CallForm, two: str | None) -> CallForm:
     """Between two calls; and what is counted (`index="1"`) may be anything."""
     if two is None or NAMES[1] not in two:
         return form
-    first_end = two.find(form.after_mark, two.find(KEYS[1])) + len(form.after_mark)
+    after_mark = form.after_mark.replace(KEY, KEYS[1])
+    first_end = two.find(after_mark, two.find(KEYS[1])) + len(after_mark)
     second = two.find(NAMES[1])
     behind_name = two[second + len(NAMES[1]) : two.find(KEYS[0], second)].removesuffix(form.param[0])
-    between = _differing([form.between, behind_name])
+    between = _differing([form.between, behind_name.replace(NAMES[1], ANYTHING)])
     return msgspec.structs.replace(form, again=two[first_end:second], between=between)
 
 
@@ -76,7 +84,7 @@ def _bare(learner: Learner, form: CallForm, value: JSON, word: str) -> tuple[str
     region = learner.region(Message("assistant", tool_calls=(call,)), (returned(0),), tools=True) or ""
     _, _, behind_key = region.partition(KEYS[0])
     at = behind_key.lower().find(word)
-    rest = behind_key[at + len(word) :].partition(KEYS[1])[0]
+    rest = behind_key[at + len(word) :].partition(KEYS[1])[0].replace(KEYS[0], KEY)
     if at < 0 or not rest.endswith(form.joint + form.param[0]):
         return None
     return behind_key[:at], rest.removesuffix(form.joint + form.param[0])

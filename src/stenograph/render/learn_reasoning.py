@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
+import re
+
 import msgspec
 
 from stenograph.core import Message
-from stenograph.render.coded import Coding
+from stenograph.render.coded import Coding, first_mark, last_mark
 from stenograph.render.grammar import CallForm
 from stenograph.render.learner import THINK_WORDS, Learner
 from stenograph.render.marks import common_start
 from stenograph.render.telltales import ASKED, IDS, NAMES, SAYS, THINKS, reply, returned
 from stenograph.render.template import Style, Template
 
-REASONING_KEYS = ("reasoning_content", "thinking", "reasoning")
+REASONING_KEYS = ("reasoning_content", "thinking", "reasoning", "tool_plan")
+"""The last is what Cohere's templates call the reasoning before calls."""
 
 
 def with_reasoning_key(learner: Learner) -> Style:
-    """By which name the template asks for reasoning: the one under which it writes some."""
-    for key in REASONING_KEYS:
-        style = msgspec.structs.replace(learner.style, reasoning_key=key)
+    """By which name the template asks for reasoning, or that it wants it among the content: where it writes some."""
+    styles = [msgspec.structs.replace(learner.style, reasoning_key=key) for key in REASONING_KEYS]
+    for style in (*styles, msgspec.structs.replace(learner.style, thinking_part=True)):
         renders = (learner.restyled(style).region(message, tail, tools=tools) for tools, message, tail in THINKING)
-        if any(text is not None and THINKS in text for text in renders):
+        if any(text is not None and THINKS in text and not PRINTED.search(text) for text in renders):
             return style
     return learner.style
+
+
+PRINTED = re.compile(f"""["'] ?: ?["']{THINKS}""")
+"""A template that knows nothing of parts prints what it was given, as Python or JSON has it."""
 
 
 THINKING: tuple[tuple[bool, Message, tuple[Message, ...]], ...] = (
@@ -45,7 +52,7 @@ def think_markers(learner: Learner, call: CallForm | None, words: tuple[str, str
         if message.content:
             closings.append(behind.partition(SAYS)[0].strip())
         elif call is not None:
-            closings.append(_until_call(behind, call).strip())
+            closings.append(_until_call(before.strip(), behind, call).strip())
     closing = common_start(closings) if closings else ""
     if not closing:
         return words
@@ -53,20 +60,30 @@ def think_markers(learner: Learner, call: CallForm | None, words: tuple[str, str
         # what opens content anyway is no part of it; unless it is all there is, which a reply without reasoning closes
         closing = closing.removesuffix(opening_of_content(learner).strip()).strip() or closing
     opening = max(openings, key=len)
-    return (opening or (words[0] if words else _opened_by_prompt(learner)), closing)
+    return (opening or (words[0] if words else _opened_by_prompt(learner, closing)), closing)
 
 
-def _until_call(text: str, call: CallForm) -> str:
-    """What stands before the opening of a call; all up to a name where that begins with the end of reasoning."""
+def _until_call(opened: str, text: str, call: CallForm) -> str:
+    """What stands before the opening of a call; all up to a name where that begins with the end of reasoning. Where a
+    call without reasoning has an empty block of it, which `opened` opens, a mark closes that."""
+    beyond = call.opening.strip().removeprefix(opened).lstrip()
+    if opened and beyond != call.opening.strip() and text.strip().startswith(beyond) and (mark := first_mark(beyond)):
+        return mark
     before, opening, _ = text.partition(call.opening.strip() or "{")
     named = min((place for name in (NAMES[0], IDS[0]) if (place := text.find(name)) >= 0), default=len(text))
     return before if before.strip() or not opening else text[:named]
 
 
-def _opened_by_prompt(learner: Learner) -> str:
-    """Reasoning that stands right behind the header of a turn is opened by the whole of it."""
-    asked, prompt = learner.render([ASKED], generate=False), learner.render([ASKED])
-    return prompt[len(common_start([asked, prompt])) :].strip() if asked is not None and prompt is not None else ""
+def _opened_by_prompt(learner: Learner, closing: str) -> str:
+    """Reasoning that stands right behind a prompt's header is opened by what this has beyond a plain reply's; by the
+    last mark, where the prompt closes it again; or by the whole of it."""
+    whole = learner.header()
+    beyond = whole[len(common_start([whole, learner.turn(reply(says=True), (ASKED,)) or ""])) :].strip()
+    header = whole.strip()
+    if beyond and beyond != header:
+        return beyond
+    prompt = header or (learner.render([ASKED]) or "").strip()
+    return last_mark(prompt.removesuffix(closing)) if prompt.endswith(closing) else header
 
 
 def think_by_words(template: Template, coding: Coding) -> tuple[str, str] | None:

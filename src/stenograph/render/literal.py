@@ -19,7 +19,8 @@ from stenograph.render.tokenizer import Tokenizer
 MASK_OPEN, MASK_CLOSE = "\ufdd0", "\ufdd1"
 _MASK = re.compile(f"{MASK_OPEN}([0-9]+){MASK_CLOSE}")
 _NONCHARACTERS = [chr(code) for code in range(0xFDD0, 0xFDF0)]
-"""Unicode keeps them for uses such as ours. Where a text holds one all the same, it is masked like a marker."""
+"""Unicode keeps them for uses such as ours. Where a text holds one all the same, or one that is spelled out, it is
+masked like a marker."""
 
 J = TypeVar("J")
 
@@ -29,7 +30,7 @@ class Literals:
         self._tokenizer = tokenizer
         self._neutral_anchor = _neutral_anchor(tokenizer)
         markers = list(tokenizer.markers)
-        self._words = [*_NONCHARACTERS, *sorted(markers)]
+        self._words = [*_NONCHARACTERS, *(f"\\u{ord(char):x}" for char in _NONCHARACTERS), *sorted(markers)]
         self._numbers = {word: number for number, word in enumerate(self._words)}
         self._finder = Finder(self._words)
         self._template_finder = Finder(markers)

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence
 
 ANYTHING = "\ufdd7"
 """In a literal: any text up to what the literal has next (the id of a call)."""
+KEY = "\ufdd8"
+"""In a literal: the key of the argument that it belongs to (`</KEY>`)."""
 _LONGEST = 256
 
 

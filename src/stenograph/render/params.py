@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from stenograph.core import JSON, Value
 from stenograph.render.grammar import CallForm
-from stenograph.render.marks import SHORT, begun, find, meet, skip_space
+from stenograph.render.marks import KEY, SHORT, begun, find, meet, skip_space
 from stenograph.render.values import LETTERS, is_text, loose, typed, value_end, worth
 
 
@@ -38,14 +38,24 @@ def param(
     if form.quote or not form.param[2].strip():
         return _loose_param(form, text, key, valued, schemas.get(key))
     between, behind = form.param[1:] if as_text or form.bare is None else form.bare
-    ended = text.find(behind.strip(), valued)
+    behind = behind.replace(KEY, key)
+    ended = _ended(form, text, valued, behind.strip())
     if ended < 0:
         return None
     value = _unspaced(text[valued:ended], between, behind)
     end = ended + len(behind.strip())
+    sure = behind.strip() not in LETTERS or _goes_on(form, text, end) is Met.WHOLE
     if form.bare is not None:
-        return Param(key, value if as_text else worth(value), end)
-    return Param(key, typed(value, schemas.get(key)), end)
+        return Param(key, value if as_text else worth(value), end, sure=sure)
+    return Param(key, typed(value, schemas.get(key)), end, sure=sure)
+
+
+def _ended(form: CallForm, text: str, at: int, behind: str) -> int:
+    """Where a value ends. A quote that is a letter may stand in it, too: some templates escape none."""
+    ended = text.find(behind, at)
+    while ended >= 0 and behind in LETTERS and _goes_on(form, text, ended + len(behind)) is None:
+        ended = text.find(behind, ended + 1)
+    return ended
 
 
 def in_json(params: Sequence[Param]) -> str:
@@ -78,7 +88,7 @@ def text_begun(
     key, valued, as_text = keyed
     if not as_text or (form.bare is None and not is_text(schemas.get(key))):
         return None
-    before, closing = _around(*form.param[1:])
+    before, closing = _around(form.param[1], form.param[2].replace(KEY, key))
     value = text[valued:]
     if len(value) < len(before):
         return None
@@ -109,9 +119,11 @@ def _loose_param(form: CallForm, text: str, key: str, at: int, schema: Mapping[s
     quotes = ['"', "'"] if form.quote in LETTERS else [form.quote]
     start = skip_space(text, at)
     end = value_end(text, start, quotes)
+    if end is not None and _goes_on(form, text, end) is None and text[start] in quotes and text[start] in LETTERS:
+        end = _ended(form, text, end, text[start]) + 1 or None
     if end is not None and (met := _goes_on(form, text, end)):
         return Param(key, loose(text[start:end], quotes), end, sure=met is Met.WHOLE)
-    words = (form.joint.strip(), form.closing.strip())
+    words = (form.joint.strip(), form.again.strip(), form.closing.strip())
     ends = [place for word in words if word and (place := text.find(word, at)) >= 0]
     if form.quote or not ends:
         return None
@@ -120,7 +132,7 @@ def _loose_param(form: CallForm, text: str, key: str, at: int, schema: Mapping[s
 
 def _goes_on(form: CallForm, text: str, at: int) -> Met | None:
     place = skip_space(text, at)
-    literals = (form.joint, form.closing, form.again, form.param[2])
+    literals = (form.joint, form.closing, form.again, form.param[2].strip(LETTERS))
     ends = [meet(word.strip(), text, place) for word in literals if word.strip()]
     if any(isinstance(end, int) for end in ends):
         return Met.WHOLE

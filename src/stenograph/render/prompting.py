@@ -15,9 +15,8 @@ from stenograph.render import survivors
 from stenograph.render.family import Family
 from stenograph.render.splice import Step, Walk, behind, walk
 from stenograph.render.standin import Saying, stand_in, text_stand_in, texts_of
+from stenograph.render.template import head_length
 from stenograph.render.unwritten import unwritten
-
-HEAD_ROLES = ("system", "developer")
 
 
 class Replied(Value):
@@ -88,6 +87,7 @@ class Prompting:
             text_chars=call.text_chars,
             text_hash=call.text_hash,
             ending=replied.turn.ending,
+            shut=replied.turn.reply.reasoning is None and self.family.shuts_thinking(replied.turn.sampled),
         )
 
     @functools.cached_property
@@ -221,8 +221,3 @@ class Prompting:
             return False
         texts = dict(text for place in shown for text in texts_of(place, self.masked(place)))
         return survivors.align(render[position:], marked[position:], texts) is not None
-
-
-def head_length(messages: Sequence[Message]) -> int:
-    """How many messages stand before the conversation proper: instructions, which templates look into."""
-    return next((place for place, one in enumerate(messages) if one.role not in HEAD_ROLES), len(messages))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
-from stenograph.core import JSON, Conversation, Text, Tokens
+from stenograph.core import JSON, Conversation, Message, Text, Tokens
 from stenograph.render.certificate import Certificates
 from stenograph.render.family import Family, vocabulary_of
 from stenograph.render.grammar import Parsers
@@ -46,11 +46,12 @@ class Renderer:
         return self._with_tools if conversation.tools else self._plain
 
     def relevant(self, conversation: Conversation) -> Conversation:
-        """Without the template arguments that this template does not read: they make no difference."""
-        reads = self.family(conversation).template.reads
+        """Without what this template does not read, for it makes no difference: arguments, and names of who replies."""
+        family = self.family(conversation)
         arguments = {**self._arguments, **conversation.template_arguments}
-        read = {name: value for name, value in arguments.items() if name in reads}
-        return msgspec.structs.replace(conversation, template_arguments=read)
+        read = {name: value for name, value in arguments.items() if name in family.template.reads}
+        messages = conversation.messages if family.grammar.style.reply_names else _nameless(conversation.messages)
+        return msgspec.structs.replace(conversation, messages=messages, template_arguments=read)
 
     def reader(
         self,
@@ -84,3 +85,12 @@ class Renderer:
         messages that are replies sampled here. `key` names the tools and the template arguments."""
         work = Prompting(self.family(conversation), conversation, path, sampled, now)
         return self.certificates.prompt(work, key, verbatim=verbatim)
+
+
+def _nameless(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    named = any(message.name is not None and message.role == "assistant" for message in messages)
+    return tuple(map(_without_name, messages)) if named else messages
+
+
+def _without_name(message: Message) -> Message:
+    return msgspec.structs.replace(message, name=None) if message.role == "assistant" else message

@@ -29,6 +29,8 @@ class Mode(enum.Enum):
     BETWEEN_CALLS = enum.auto()
 
 
+_THINK = (Mode.REASONING, Mode.START)
+"""Behind the marks of reasoning."""
 _BEHIND = {Next.CALL: Mode.CALL, Next.BETWEEN: Mode.BETWEEN_CALLS, Next.TEXT: Mode.CONTENT}
 _BEHIND |= dict.fromkeys((Next.NO_CALL, Next.BROKEN), Mode.CONTENT)
 
@@ -66,6 +68,8 @@ class ReplyReader:
         """White space that is said once something follows it, and dropped before a marker."""
         self._silent = 0
         """How much of the unread text was told as a call that is none."""
+        self._spelled = 0
+        """How much of it is a call that is none: its markers are said, too."""
         self._said_until = 0
         self._said_behind_calls = False
 
@@ -157,7 +161,7 @@ class ReplyReader:
         waiting = False
         for literal, mode in self._openings():
             end = meet(literal, text, body)
-            if isinstance(end, int):
+            if isinstance(end, int) and (final or not waiting):
                 self._open(literal, mode, end)
                 return True
             waiting = waiting or end is SHORT
@@ -171,8 +175,9 @@ class ReplyReader:
     def _openings(self) -> list[tuple[str, Mode]]:
         grammar = self._grammar
         openings = []
-        if grammar.think is not None and self._heard.reasoning is None and grammar.think[0]:
-            openings.append((grammar.think[0], Mode.REASONING))
+        if grammar.think is not None and self._heard.reasoning is None:
+            # Some families close what was never opened: so a reply without reasoning begins.
+            openings += [(word, mode) for word, mode in zip(grammar.think, _THINK, strict=True) if word]
         if grammar.content_opening:
             openings.append((grammar.content_opening, Mode.CONTENT))
         if grammar.call is not None:
@@ -235,7 +240,7 @@ class ReplyReader:
 
     def _say_piece(self, count: int, *, told: bool) -> None:
         heard, piece = self._heard, self._unread.take(count)
-        text = self._space + self._coding.visible(piece)
+        text = self._space + self._shown(piece)
         body = text.rstrip()
         self._space = text[len(body) :]
         before = heard.content if self._mode is not Mode.REASONING else heard.reasoning
@@ -244,6 +249,11 @@ class ReplyReader:
             self._add(body, told=told)
             self._said_behind_calls = bool(heard.calls)
             self._said_until = self._unread.place - self._unread.silent_end(piece)
+
+    def _shown(self, piece: str) -> str:
+        spelled, rest = piece[: self._spelled], piece[self._spelled :]
+        self._spelled -= len(spelled)
+        return self._coding.spell(spelled) + self._coding.visible(rest)
 
     def _add(self, body: str, *, told: bool) -> None:
         if self._mode is Mode.REASONING:
@@ -266,6 +276,7 @@ class ReplyReader:
             self._said_until = self._unread.place
         if then in (Next.NO_CALL, Next.BROKEN):
             self._give_up(self._calls.opened, told=then is Next.NO_CALL)
+            self._spelled = len(self._unread.text.rstrip(self._special)) if final else 0
         if then is Next.BROKEN:
             self._silent = self._calls.break_off(final=final)
         return self._goes_on(then)

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from stenograph.core import Ending, ForkReason, Message, Value, text_hash
-from stenograph.render.marks import meet, skip_space
+from stenograph.render.marks import ANYTHING, meet, skip_space
 from stenograph.render.standin import Place, places, sayings
 
-TRIMMED = ("\n", "\n\n", " ")
+TRIMMED = ("\n", "\n\n", " ", " \n")
 """The white space in which generation prompts end."""
 
 
@@ -29,6 +29,8 @@ class Step(Value):
     text_chars: int
     text_hash: str
     ending: Ending
+    shut: bool = False
+    """It has no reasoning, and began with the end of some."""
 
 
 class CallMarks(Value):
@@ -38,6 +40,14 @@ class CallMarks(Value):
     """Up to the end of what the call says."""
     closing: str = ""
     """And what closes the calls."""
+    ended: str = ""
+    """What has to stand behind a call for its last value to be known whole, where nothing else ends a value."""
+    think: tuple[str, str] | None = None
+    """Around reasoning."""
+
+    def shut(self, text: str, at: int, *, opened: bool = False) -> bool:
+        """Does `text` go on with the end of reasoning that was not `opened`?"""
+        return self.think is not None and not opened and text.startswith(self.think[1], skip_space(text, at))
 
 
 class Walk(Value):
@@ -57,10 +67,7 @@ Parse = Callable[[str, str], Message]
 
 
 def walk(render: str, path: Sequence[Step], parse: Parse, marks: CallMarks) -> Walk:
-    by_message: dict[int, list[Place]] = {}
-    for place in places(render):
-        by_message.setdefault(place.saying.message, []).append(place)
-    position = 0
+    by_message, position = _by_message(render, marks), 0
     for count, step in enumerate(path):
         start = _context_end(render, position, step)
         if start is None:
@@ -72,6 +79,16 @@ def walk(render: str, path: Sequence[Step], parse: Parse, marks: CallMarks) -> W
             return Walk(count, position, problem[0], problem[1], step.message)
         position = _end(render, start, step, found, marks)
     return Walk(len(path), position)
+
+
+def _by_message(render: str, marks: CallMarks) -> dict[int, list[Place]]:
+    """Where an argument's tag is closed by its key, the placeholder stands twice for one thing that is said."""
+    by_message: dict[int, list[Place]] = {}
+    for place in places(render):
+        found = by_message.setdefault(place.saying.message, [])
+        if not (found and found[-1].saying == place.saying and ANYTHING in marks.after):
+            found.append(place)
+    return by_message
 
 
 def _context_end(render: str, position: int, step: Step) -> int | None:
@@ -89,7 +106,7 @@ def _context_end(render: str, position: int, step: Step) -> int | None:
 
 def behind(render: str, step: Step, marks: CallMarks) -> int | None:
     """Where the text behind one reply begins, whatever precedes it; None where the reply cannot be found."""
-    found = [place for place in places(render) if place.saying.message == step.message]
+    found = _by_message(render, marks).get(step.message)
     if not found or [place.saying for place in found][-1] != sayings(step.message, step.said)[-1]:
         return None
     return _end(render, found[-1].end, step, found, marks)
@@ -108,8 +125,12 @@ def _differs(
     if step.ending.calls_closed:
         return ForkReason.TEMPLATE_REWROTE_HISTORY, "the template writes calls last, and this reply went on behind them"
     cut = _cut(render, start, step, found, marks)
-    if not _says_the_same(parse(render[:start], render[start:cut]), step.reply):
+    ended = marks.ended if step.said.tool_calls and not step.ending.calls_closed else ""
+    if not _says_the_same(parse(render[:start], render[start:cut] + ended), step.reply):
         return ForkReason.TEMPLATE_REWROTE_HISTORY, "the template writes something else into this reply"
+    opened = marks.think is not None and render[:start].rstrip().endswith(marks.think[0])
+    if marks.shut(render, start, opened=opened) != step.shut:
+        return ForkReason.TEMPLATE_REWROTE_HISTORY, "the template closes reasoning where the model did not"
     if _met(render, cut, step) is None:
         return ForkReason.TEMPLATE_REWROTE_HISTORY, "the template closes this reply otherwise than the model did"
     return None

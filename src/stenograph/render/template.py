@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime
 import hashlib
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import NoReturn
 
@@ -21,6 +22,8 @@ import jinja2.parser
 from stenograph.core import JSON, Message, ToolCall, Value
 from stenograph.errors import ConfigError, TemplateRefused
 from stenograph.render.bounds import BoundedEnvironment
+
+HEAD_ROLES = ("system", "developer")
 
 
 class _Generation(jinja2.ext.Extension):
@@ -100,12 +103,21 @@ class Template:
             "add_generation_prompt": generate,
         }
         try:
-            return self._environment.rendered(self._compiled, variables)
+            return _noncharacters(self._environment.rendered(self._compiled, variables))
         except _Refusal as error:
             raise TemplateRefused(f"the chat template refuses this conversation: {error}", param="messages") from error
         except Exception as error:  # somebody else's program: it may raise anything
             detail = f"{type(error).__name__}: {error}"
             raise TemplateRefused(f"the chat template cannot render this conversation: {detail}") from error
+
+
+_SPELLED = re.compile(r"(?<!\\)((?:\\\\)*)\\u(fdd[0-9a-f])")
+
+
+def _noncharacters(text: str) -> str:
+    """By them markers are masked, and a template that prints a value as Python does, or as JSON in ASCII, spells them
+    out. They have to come out as they went in."""
+    return _SPELLED.sub(lambda found: found[1] + chr(int(found[2], 16)), text) if "\\ufdd" in text else text
 
 
 class Style(Value):
@@ -115,12 +127,38 @@ class Style(Value):
     """By what name it asks for reasoning."""
     text_arguments: bool = False
     """It wants arguments as JSON text: an object it would print as Python does."""
+    developer: str = "developer"
+    """As whom it is shown the developer: `system` where it has no word for one, or refuses him."""
+    reply_names: bool = True
+    """It minds the name that a caller gives to who replies, as frameworks of several agents do."""
+    one_head: bool = False
+    """Of instructions of the system's and the developer's at the beginning it would drop some, or refuse them."""
+    null_content: bool = False
+    """It writes calls only of a reply whose content is null (DeepSeek's R1)."""
+    thinking_part: bool = False
+    """It looks for reasoning in the content, as a part of its own (Mistral's)."""
+
+
+def all_seen(messages: Sequence[Message], style: Style) -> list[dict[str, JSON]]:
+    """OpenAI's newer name of who instructs is `developer`, and few templates know it: what he says is not lost."""
+    seen = [as_template_sees(message, style) for message in messages]
+    head = head_length(messages)
+    if not style.one_head or all(message.role != "developer" for message in messages[:head]):
+        return seen
+    content = "\n\n".join(message.content or "" for message in messages[:head])
+    return [{**seen[0], "content": content}, *seen[head:]]
+
+
+def head_length(messages: Sequence[Message]) -> int:
+    """How many messages stand before the conversation proper: instructions, which templates look into."""
+    return next((place for place, one in enumerate(messages) if one.role not in HEAD_ROLES), len(messages))
 
 
 def as_template_sees(message: Message, style: Style) -> dict[str, JSON]:
     """The mapping that templates expect. Absent is absent: many ask `is defined`."""
-    seen: dict[str, JSON] = {"role": message.role, "content": message.content or ""}
-    if message.reasoning is not None:
+    role = style.developer if message.role == "developer" else message.role
+    seen: dict[str, JSON] = {"role": role, "content": _content_seen(message, style)}
+    if message.reasoning is not None and not style.thinking_part:
         seen[style.reasoning_key] = message.reasoning
     if message.tool_calls:
         seen["tool_calls"] = [_call_seen(call, style) for call in message.tool_calls]
@@ -129,6 +167,16 @@ def as_template_sees(message: Message, style: Style) -> dict[str, JSON]:
     if message.name is not None:
         seen["name"] = message.name
     return seen
+
+
+def _content_seen(message: Message, style: Style) -> JSON:
+    said = message.content or ""
+    if style.null_content and message.tool_calls and not said:
+        return None
+    if style.thinking_part and message.reasoning:
+        thought: JSON = {"type": "thinking", "thinking": message.reasoning}
+        return [thought, {"type": "text", "text": said}] if said else [thought]
+    return said
 
 
 def _call_seen(call: ToolCall, style: Style) -> dict[str, JSON]:

@@ -23,6 +23,8 @@ WORD_SPACE = "\u2581"
 """SentencePiece's letter for a space."""
 _NONCE = secrets.token_hex(8)
 """Part of every renamed marker, so that no text from outside can spell one."""
+APART = re.compile(f"\ufdd2{_NONCE}\\.([0-9]+)\ufdd3")
+"""A renamed marker, with its id."""
 
 
 class Tokenizer:

@@ -26,7 +26,7 @@ def typed(value: str, schema: Mapping[str, JSON] | None) -> JSON:
     try:
         return _as_json(text)
     except ValueError:
-        return value
+        return _as_python(text) if text[:1] in ("{", "[") else value
 
 
 def is_text(schema: Mapping[str, JSON] | None) -> bool:
@@ -53,6 +53,15 @@ def _as_json(text: str) -> JSON:
     except RecursionError as error:
         raise ValueError(text) from error
     return value
+
+
+def _as_python(text: str) -> JSON:
+    """What some templates make of an object among the arguments, and so do their models; text where it is no JSON."""
+    try:
+        value = ast.literal_eval(text)
+        return _as_json(json.dumps(value)) if isinstance(value, dict | list) else text
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        return text
 
 
 def _no_number(word: str) -> JSON:

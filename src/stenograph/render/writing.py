@@ -10,7 +10,7 @@ import json
 from stenograph.core import JSON, Message
 from stenograph.render.family import Family
 from stenograph.render.grammar import CallForm
-from stenograph.render.marks import ANYTHING
+from stenograph.render.marks import ANYTHING, KEY
 
 
 class ReplyWriter:
@@ -79,7 +79,8 @@ class ReplyWriter:
         separator, behind = form.param[1:] if is_text or form.bare is None else form.bare
         written = value if is_text else json.dumps(value, ensure_ascii=False)
         quote = form.quote if is_text else ""
-        return self._spell(form.param[0] + key + separator.replace(ANYTHING, "") + quote + written + quote + behind)
+        separator, behind = separator.replace(ANYTHING, ""), behind.replace(KEY, key)
+        return self._spell(form.param[0] + key + separator + quote + written + quote + behind)
 
 
 def _id(place: int) -> str:

@@ -143,6 +143,8 @@ OPEN_CALLS: tuple[tuple[Route, Handler], ...] = (
 LOOKS: tuple[tuple[Route, Handler], ...] = (
     (Route(method="GET", path="/v1/models", operation="models", summary="The models", answer=info.Models),
      info_calls.models),
+    (Route(method="GET", path="/v1/models/{model:path}", operation="model", summary="One of them, by its name",
+           answer=info.Model, errors=(NotFound,)), info_calls.model),
     (Route(method="POST", path="/tokenize", operation="tokenize", summary="The ids a request would be sent with now",
            body=tokenize.TokenizeRequest, answer=tokenize.Tokenized, errors=OF_A_LOOK), tokenize_calls.tokenize),
     (Route(method="POST", path="/v1/messages/count_tokens", operation="count_tokens",
@@ -152,6 +154,9 @@ LOOKS: tuple[tuple[Route, Handler], ...] = (
            body=tokenize.DetokenizeRequest, answer=tokenize.Detokenized, errors=OF_A_LOOK), tokenize_calls.detokenize),
 )  # fmt: skip
 """Under a session too. Nothing is recorded."""
+
+ROOTS = ("/", "/v1", "/s/{session}", "/s/{session}/v1")
+"""What an agent may take for its server's address."""
 
 
 def build(desk: Callable[[], Desk]) -> ASGIApp:
@@ -168,11 +173,10 @@ def build(desk: Callable[[], Desk]) -> ASGIApp:
             *(_route(desk, *call, admin=True) for call in SESSION_CALLS),
             *(_route(desk, *call, admin=False) for call in (*OPEN_CALLS, *LOOKS)),
             *(_route(desk, *call, admin=False, under="/s/{session}") for call in LOOKS),
-            starlette.routing.Route("/s/{session}", root, methods=["GET", "HEAD"]),
-            starlette.routing.Route("/", root, methods=["GET", "HEAD"]),
+            *(starlette.routing.Route(path, root, methods=["GET", "HEAD"]) for path in ROOTS),
             starlette.routing.Route("/openapi.json", description, methods=["GET"]),
         ],
-        exception_handlers={404: _no_route, 405: _no_route},
+        exception_handlers={404: no_route, 405: no_route},
     )
 
 
@@ -194,11 +198,20 @@ def _route(
 def _handled(
     desk: Callable[[], Desk], handler: Handler, *, admin: bool, shape: type
 ) -> Callable[[Request], Awaitable[Response]]:
+    async def answering(request: Request) -> Response:
+        if admin:
+            desk().check_admin(request.headers)
+        return await handler(desk(), request)
+
+    return told(answering, shape)
+
+
+def told(answering: Callable[[Request], Awaitable[Response]], shape: type) -> Callable[[Request], Awaitable[Response]]:
+    """Every failure is an answer, and each in its protocol's shape."""
+
     async def endpoint(request: Request) -> Response:
         try:
-            if admin:
-                desk().check_admin(request.headers)
-            return await handler(desk(), request)
+            return await answering(request)
         except StenographError as error:
             return refusal(error, shape)
         except Gone:
@@ -219,7 +232,7 @@ def _base_url_missed(path: str) -> str:
     return ""
 
 
-async def _no_route(request: Request, error: Exception) -> Response:
+async def no_route(request: Request, error: Exception) -> Response:
     """Of these two only the wrong method says which ones are right."""
     allowed = (getattr(error, "headers", None) or {}).get("Allow")
     if allowed is None:

@@ -47,6 +47,7 @@ class Connection:
         self._send = send
         self.started = False
         """The status is out: an error can only be told in the stream now."""
+        self._spoke_at = asyncio.get_running_loop().time()
 
     async def body(self, limit: int) -> bytes:
         return await bounded_body(self._receive, self.headers, limit)
@@ -76,10 +77,16 @@ class Connection:
         await self._send(start)
 
     async def more(self, piece: bytes) -> None:
+        self._spoke_at = asyncio.get_running_loop().time()
         await self._send({"type": "http.response.body", "body": piece, "more_body": True})
 
     async def last(self, piece: bytes) -> None:
         await self._send({"type": "http.response.body", "body": piece})
+
+    def rest_of(self, patience: float | None) -> float | None:
+        """How many seconds of it are left since something went out."""
+        silent = asyncio.get_running_loop().time() - self._spoke_at
+        return None if patience is None else max(0.0, patience - silent)
 
     async def _left(self) -> None:
         while (await self._receive())["type"] != "http.disconnect":

@@ -85,6 +85,10 @@ class Deliveries:
     def waiting(self) -> int:
         return self._batches.waiting(self._now())
 
+    @property
+    def open(self) -> int:
+        return self._batches.open
+
     async def close(self) -> None:
         self._closed = True
         self._tell()

@@ -26,6 +26,8 @@ from stenograph.wire.codec import Decoded
 from stenograph.wire.sampling import given_by_session
 
 log = logging.getLogger("stenograph")
+BEARER = "bearer "
+"""HTTP's schemes are of any case."""
 LOST_TRAINING = 10
 """After so many calls without a session, and at each power of ten of it, a warning."""
 OWN_SESSION_TTL = 3600.0
@@ -180,8 +182,9 @@ class Desk:
 
 def _keys(headers: Mapping[str, str]) -> list[str]:
     """A client may send two, of which one is a placeholder."""
-    sent = (headers.get("authorization", "").removeprefix("Bearer ").strip(), headers.get("x-api-key", ""))
-    return [key for key in sent if key]
+    bearer = headers.get("authorization", "")
+    key = bearer[len(BEARER) :] if bearer.lower().startswith(BEARER) else bearer
+    return [key for key in (key.strip(), headers.get("x-api-key", "")) if key]
 
 
 def check_id(id: str, param: str) -> None:

@@ -32,6 +32,7 @@ class Flight:
         self._grace = grace
         self._events: list[Event] = []
         self._error: StenographError | None = None
+        self._why: StenographError = CallerError("the call was aborted", code="aborted")
         self._news = asyncio.Event()
         self._leaving: asyncio.TimerHandle | None = None
         self._task = asyncio.ensure_future(self._run(work))
@@ -47,15 +48,15 @@ class Flight:
         if not self.listeners and not self.over:
             self._leaving = asyncio.get_running_loop().call_later(self._grace, self.abort)
 
-    async def events(self, patience: float | None = None) -> AsyncIterator[Event | None]:
-        """All of them from the beginning, as they come; raises what the call failed of. None: so many seconds of
-        `patience` went by without one."""
+    async def events(self, patience: Callable[[], float | None] = lambda: None) -> AsyncIterator[Event | None]:
+        """All of them from the beginning, as they come; raises what the call failed of. None: as many seconds as
+        `patience` then had went by without one."""
         place = 0
         while place < len(self._events) or not self.over:
             if place < len(self._events):
                 yield self._events[place]
                 place += 1
-            elif not await self._heard(patience):
+            elif not await self._heard(patience()):
                 yield None
         if self._error is not None:
             raise self._error
@@ -68,8 +69,12 @@ class Flight:
             return False
         return True
 
-    def abort(self) -> None:
-        """Not at once: a task that is cancelled before its first step never runs, and so would count nothing."""
+    def abort(self, why: StenographError | None = None) -> None:
+        """`why`: what those who still wait are told.
+
+        Not at once: a task that is cancelled before its first step never runs, and so would count nothing.
+        """
+        self._why = why or self._why
         asyncio.get_running_loop().call_soon(self._cancel)
 
     async def ended(self) -> None:
@@ -81,7 +86,7 @@ class Flight:
         except StenographError as error:
             self._error = error
         except asyncio.CancelledError:
-            self._error = CallerError("the call was aborted", code="aborted")
+            self._error = self._why
         except Exception as error:
             log.exception("call %s failed", self.ticket.call_id)
             self._error = InternalError()

@@ -7,6 +7,7 @@ says that it is a retry or the first caller's connection is gone. Any other equa
 from __future__ import annotations
 
 from stenograph.core import Call
+from stenograph.errors import StenographError
 from stenograph.server.flight import Flight, Work
 from stenograph.session.tree import Tree
 from stenograph.turn import Ticket
@@ -54,9 +55,9 @@ class Flights:
         if call_id in self._missed:
             self._missed.remove(call_id)
 
-    def abort(self) -> None:
+    def abort(self, why: StenographError | None = None) -> None:
         for flight in self._flying:
-            flight.abort()
+            flight.abort(why)
 
     async def ended(self) -> None:
         for flight in self._flying:

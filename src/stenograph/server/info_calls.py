@@ -31,6 +31,12 @@ async def models(desk: Desk, request: Request) -> Response:
     return answer(Models(data=tuple(Model(id=name, max_model_len=length) for name in desk.models)))
 
 
+async def model(desk: Desk, request: Request) -> Response:
+    name = request.path_params["model"]
+    desk.check_model(name, under_session="session" in request.path_params)
+    return answer(Model(id=name, max_model_len=desk.house.info.max_model_len))
+
+
 async def root(desk: Desk, request: Request) -> Response:
     """Agents knock here before they begin."""
     return answer(Health(status="ok", model=desk.models[0], engines=views(desk)))

@@ -129,7 +129,7 @@ class _Answer:
         """Where heartbeats are wanted, silence is filled with white space, which JSON allows in front. A failure behind
         it can only break the answer off: the caller asks again, and is told by a status."""
         said: list[Event] = []
-        async for event in self._events(self._desk.settings.heartbeat or None):
+        async for event in self._events(connection, self._desk.settings.heartbeat or None):
             if event is not None:
                 said.append(event)
                 continue
@@ -144,7 +144,7 @@ class _Answer:
 
     async def _stream(self, connection: Connection, decoded: Decoded, headers: dict[str, str]) -> None:
         """The status waits for the first event, or for the first silence: what fails before is told by its status."""
-        events = self._events(KEEP_ALIVE_SECONDS)
+        events = self._events(connection, KEEP_ALIVE_SECONDS)
         first = await anext(events)
         await connection.start(200, {**SSE_TYPE, **headers})
         async for frame in _frames(first, events, decoded, self._desk):
@@ -152,9 +152,10 @@ class _Answer:
                 await connection.more(frame)
         await connection.last(b"")
 
-    async def _events(self, patience: float | None) -> AsyncIterator[Event | None]:
+    async def _events(self, connection: Connection, patience: float | None) -> AsyncIterator[Event | None]:
+        """None: for so long nothing went out to the caller, whatever was sampled meanwhile."""
         if isinstance(self._source, Flight):
-            async for event in self._source.events(patience):
+            async for event in self._source.events(lambda: connection.rest_of(patience)):
                 yield event
             return
         for event in replay(self._session.tree, self._session.tree.choices(self._source)):

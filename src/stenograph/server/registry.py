@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 import msgspec
 
 from stenograph.core import Attempt, SessionFacts, State
-from stenograph.errors import Conflict, NotFound, Overloaded
+from stenograph.errors import Conflict, EngineUnavailable, NotFound, Overloaded
 from stenograph.live import LiveSession, revived
 from stenograph.server.deliveries import Deliveries
 from stenograph.server.flights import Flights
@@ -162,6 +162,11 @@ class Registry:
                 session = self.must(id)
                 if not self.flights(session).under_way:
                     self.end(session, State.EXPIRED, None)
+
+    def give_up(self) -> None:
+        """What does not end in time, before the gateway does: whoever waits is told, and may ask again."""
+        for flights in self._flights.values():
+            flights.abort(EngineUnavailable("the gateway is being stopped: ask again once it is back"))
 
     async def close(self) -> None:
         for flights in self._flights.values():

@@ -123,6 +123,11 @@ class Batches:
     def waiting(self, now: float) -> int:
         return sum(1 for _ in self._free(now))
 
+    @property
+    def open(self) -> int:
+        """Waiting or leased."""
+        return len(self._open)
+
     def next_free(self) -> float | None:
         """When the first lease runs out."""
         return min(

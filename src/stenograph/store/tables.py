@@ -31,7 +31,11 @@ WHERE session_id = ? ORDER BY turn.seq, place"""
 
 _LESSONS = "SELECT * FROM lesson WHERE key IN (SELECT value FROM json_each(?))"
 
+_SIDECARS = """SELECT sidecar.value FROM part JOIN turn ON turn.id = turn_id JOIN call ON call.id = call_id,
+json_each(part.rest, '$.sidecars') AS sidecar WHERE session_id"""
+
 _FORGET = (
+    f"DELETE FROM blob WHERE hash IN ({_SIDECARS} = :id) AND hash NOT IN ({_SIDECARS} != :id)",
     "UPDATE call SET parent = NULL WHERE session_id = :id",
     """DELETE FROM part WHERE turn_id IN (
         SELECT turn.id FROM turn JOIN call ON call.id = call_id WHERE session_id = :id)""",
@@ -40,7 +44,8 @@ _FORGET = (
     "DELETE FROM lesson WHERE session_id = :id",
     "DELETE FROM session WHERE id = :id",
 )
-"""Calls refer to turns and turns to calls, so one of the two lets go first. Blobs stay: other sessions share them."""
+"""Calls refer to turns and turns to calls, so one of the two lets go first. Sidecars go with the last session that
+names them; tools and template arguments stay: they are small, and nearly all sessions share them."""
 
 
 def statements(records: Sequence[Record]) -> list[Statement]:

@@ -10,7 +10,7 @@ import msgspec
 
 from stenograph.core import JSON, Conversation, Framing, Message
 from stenograph.errors import CallerError
-from stenograph.render.prompting import head_length
+from stenograph.render.template import head_length
 
 
 def filled(framing: Framing, metadata: Mapping[str, JSON]) -> Framing:

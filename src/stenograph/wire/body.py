@@ -29,6 +29,8 @@ _PLACE = re.compile(r" - at (?P<key>`key` in )?`\$(?P<path>.*)`$", re.DOTALL)
 _FIELD = re.compile(r"^Object (?P<problem>missing required|contains unknown) field `(?P<name>.*)`$", re.DOTALL)
 _PROBLEMS = {"missing required": "it is required", "contains unknown": "there is no such field"}
 _CHOICE = "Invalid enum value"
+_ESCAPES = re.compile(rb"\\\\|\\u[dD][89abAB]..\\u[dD][c-fC-F]..|(?P<half>\\u[dD][89a-fA-F]..)")
+"""Those that may be half a character, and those that look like it."""
 _TYPES = re.compile(r"`([a-z]+(?: \| [a-z]+)*)`")
 _NAMES = {"int": "integer", "float": "number", "str": "string", "bool": "boolean"}
 
@@ -46,7 +48,7 @@ def decode(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
     except UnicodeDecodeError as error:
         raise CallerError("the body is not JSON: it is not UTF-8", code="invalid_json") from error
     except msgspec.DecodeError as error:
-        problem = error if body.strip() else "it is empty"
+        problem = _half_a_character(body) or error if body.strip() else "it is empty"
         raise CallerError(f"the body is not JSON: {problem}", code="invalid_json") from error
     except RecursionError as error:
         raise CallerError("the body is nested too deeply", code="invalid_json") from error
@@ -90,6 +92,15 @@ def query(parameters: Mapping[str, str], type: type[T]) -> T:
 
 def refuse(field: str, why: str, *, code: str | None = None) -> CallerError:
     return CallerError(f"{field}: {why}", code=code, param=field)
+
+
+def _half_a_character(body: bytes) -> str | None:
+    """What JavaScript makes of a text that it cuts inside of an emoji: its JSON holds what no UTF-8 does."""
+    half = next((escape for escape in _ESCAPES.finditer(body) if escape["half"]), None)
+    return (
+        half
+        and f"{half['half'].decode('latin-1')} (byte {half.start()}) is half a character: a text was cut inside of one"
+    )
 
 
 def _mistake(words: str, field: str, type: object) -> CallerError:

@@ -22,9 +22,13 @@ from stenograph.core import JSON, Ask, Conversation, Guide, Note, Sampling, Valu
 from stenograph.wire import body, extras, guides, messages_history, messages_tools, sampling, thinking
 from stenograph.wire.body import Id
 
+DISPLAYS = (None, "summarized", "omitted")
+"""Documented ones. Agents send newer ones (Claude Code `updates`), and would have to try again without."""
+
 
 class ThinkingField(thinking.ThinkingSwitch):
-    display: Literal["summarized", "omitted"] | None = None
+    display: str | None = None
+    """`omitted` shows a block without text; any other way to show it is shown, as it was thought."""
 
 
 class OutputFormat(Value):
@@ -145,6 +149,8 @@ def _single_call(choice: messages_tools.ToolChoice | None) -> bool:
 
 def _notes(request: MessagesRequest, fields: body.Fields) -> Iterator[Note]:
     yield from messages_tools.notes(request.tools or ())
+    if request.thinking is not None and request.thinking.display not in DISPLAYS:
+        yield extras.ignored("thinking.display")
     yield from thinking.notes(_switches(request))
     yield from extras.notes(fields, _SERVED)
     yield from messages_history.notes(request.messages, request.system)

@@ -20,14 +20,14 @@ Method: TypeAlias = Literal["GET", "HEAD", "POST", "DELETE"]
 Schema: TypeAlias = dict[str, JSON]
 
 PLACE = "#/components/schemas/{name}"
-_PARAMETER = re.compile(r"\{(\w+)\}")
+_PARAMETER = re.compile(r"\{(\w+)(?::path)?\}")
 _WORDS = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 class Route(Value, kw_only=True):
     method: Method
     path: str
-    """With its parameters in braces: `/sessions/{id}/reward`."""
+    """With its parameters in braces: `/sessions/{id}/reward`; `{model:path}` may hold slashes."""
     operation: str
     """Its name, unique; also what the server finds the handler by."""
     summary: str
@@ -51,7 +51,7 @@ def openapi(routes: Sequence[Route], version: str) -> dict[str, JSON]:
     schemas = _Schemas(routes)
     paths: dict[str, Schema] = {}
     for route in routes:
-        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, schemas)
+        paths.setdefault(_PARAMETER.sub(r"{\1}", route.path), {})[route.method.lower()] = _operation(route, schemas)
     return {
         "openapi": "3.1.0",
         "info": {"title": "Stenograph", "version": version},

@@ -92,8 +92,11 @@ def test_trl_hands_on_one_entry_a_completion() -> None:
         ("completed", "length", "truncated"),
         ("completed", "aborted", "aborted"),
         ("timeout", None, "failed"),
+        ("failed", "length", "failed"),
+        ("cancelled", "aborted", "aborted"),
         ("cancelled", None, "aborted"),
         ("open", None, "pending"),
+        ("open", "length", "pending"),
     ],
 )
 def test_slime_has_its_own_words_for_how_it_ended(status: str, truncated: str | None, said: str) -> None:

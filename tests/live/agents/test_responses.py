@@ -36,13 +36,12 @@ async def test_openai_agents(said: Model, tmp_path: Path, how: str) -> None:
 
 
 async def test_codex(said: Model, tmp_path: Path) -> None:
-    """Left out at each turn are its web search, its wishes for a summary and for its own metadata; and what it says as
-    the developer, by a template that has no such role."""
+    """Left out at each turn are its web search, and its wishes for a summary and for its own metadata."""
     async with rigged(said, tmp_path, RUN) as rig:
         output = await codex(rig, "policy")
         assert ANSWER in output
         rollout = await rig.rollout("s")
-    notes = {"tool_ignored": 3, "field_ignored": 8}
+    notes = {"tool_ignored": 3, "field_ignored": 6}
     assert rollout == Rollout(turns=3, samples=1, notes=notes, protocols=("responses",)), output
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -19,16 +18,12 @@ from stenograph.engine.script import Script
 from stenograph.store.memory import MemoryStore
 from tests.conftest import TOKENIZERS
 from tests.laws.record import Record, sampled
+from tests.live.consumers.installed import python, run
 from tests.stage.models import Model, model
 from tests.stage.stage import Stage
 
-HOME = Path(os.environ.get("STENOGRAPH_AGENTS") or Path.home() / ".cache" / "stenograph-agents") / "verifiers"
-PYTHON = HOME / "bin" / "python"
-pytestmark = [
-    pytest.mark.live,
-    pytest.mark.skipif(not PYTHON.exists(), reason="verifiers is not installed: tests/live/verifiers/install"),
-]
-
+pytestmark = pytest.mark.live
+VERIFIERS = "verifiers-0.4.0"
 FAMILY = "qwen3"
 """verifiers renders it by itself, without a template, and drops reasoning where a user speaks again."""
 REPLIES = (
@@ -46,6 +41,7 @@ def cast() -> Model:
 
 async def test_both_records_are_one(cast: Model) -> None:
     """Two rollouts at once: of one the session is named in the path, of the other by verifiers' own header."""
+    python(VERIFIERS)  # is there
     stage = Stage(cast, MemoryStore(), Script(replies=REPLIES, cut=1.0, model="policy"))
     async with stage, served(stage.app) as url:
         in_path, in_header = await asyncio.gather(played(f"{url}/s/rollout/v1"), played(f"{url}/v1"))
@@ -66,15 +62,8 @@ async def require_one_record(stage: Stage, session: str, told: JSON) -> None:
 
 
 async def played(base_url: str) -> JSON:
-    """The gateway runs on this very loop: nothing may wait for the rollout otherwise."""
-    rollout = await asyncio.create_subprocess_exec(
-        PYTHON, Path(__file__).with_name("rollout.py"), base_url, TOKENIZERS / FAMILY,
-        env={"HOME": str(HOME), "PATH": os.environ["PATH"], "HF_HUB_OFFLINE": "1"},
-        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
-    )  # fmt: skip
-    output, complaints = await rollout.communicate()
-    assert rollout.returncode == 0, complaints.decode()
-    return msgspec.json.decode(output)
+    program = Path(__file__).parent / "programs" / "rollout.py"
+    return msgspec.json.decode(await run(VERIFIERS, program, base_url, str(TOKENIZERS / FAMILY)))
 
 
 @asynccontextmanager

@@ -66,6 +66,7 @@ def origin(sample: Sample) -> dict[str, JSON]:
     return {
         "session_id": sample.session_id,
         "group": sample.group,
+        "role": sample.role,
         "branch": sample.branch,
         "main": sample.main,
         "turn_rewards": turn_rewards(sample),

@@ -20,7 +20,7 @@ STATUS: Mapping[str, str] = {
     "expired": "failed",
     "cancelled": "aborted",
 }
-"""Its word for how a session stands; for one that is completed, how its last reply ended decides."""
+"""Its word for how a session stands or broke off; of one that is completed, how its last reply ended decides."""
 
 
 def encode(samples: Iterable[Sample]) -> Iterator[bytes]:
@@ -54,6 +54,8 @@ def row(sample: Sample, group: int, index: int) -> dict[str, JSON]:
 
 
 def _status(sample: Sample) -> str:
-    if sample.truncated:
-        return "aborted" if sample.truncated == "aborted" else "truncated"
-    return STATUS.get(sample.status, "completed")
+    if sample.status in STATUS:
+        return STATUS[sample.status]
+    if sample.truncated is None:
+        return "completed"
+    return "aborted" if sample.truncated == "aborted" else "truncated"
