@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping, MutableMapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
 from typing import Any, TypeAlias
 
 import msgspec
@@ -54,17 +54,16 @@ class TeacherDistillation:
     _teacher: asyncio.Task[Tutor] | None = None
 
     async def env_manager(self) -> Any:
+        return await self._taught(super().env_manager)  # type: ignore[misc]
+
+    async def process_manager(self) -> Any:
+        return await self._taught(super().process_manager)  # type: ignore[misc]
+
+    async def _taught(self, manage: Callable[[], Awaitable[Any]]) -> Any:
         """A teacher of other tokens is refused here, before any rollout."""
         await self._tutor()
         try:
-            return await super().env_manager()  # type: ignore[misc]
-        finally:
-            await self.close_teacher()
-
-    async def process_manager(self) -> Any:
-        await self._tutor()
-        try:
-            return await super().process_manager()  # type: ignore[misc]
+            return await manage()
         finally:
             await self.close_teacher()
 
