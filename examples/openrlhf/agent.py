@@ -1,4 +1,4 @@
-"""An agent for OpenRLHF: asks, and once more where the answer is wrong. docs/from/OPENRLHF.md has the command.
+"""An agent for OpenRLHF: asks, and once more where the answer is wrong. docs/from/openrlhf.md has the command.
 
 OpenRLHF loads this file by its path and calls `AgentExecutor().execute(…)` for each rollout.
 """

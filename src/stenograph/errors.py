@@ -47,6 +47,15 @@ class CallerError(StenographError):
 class ContextLengthExceeded(CallerError):
     code = "context_length_exceeded"
 
+    @classmethod
+    def of(cls, prompt: int, context: int, param: str) -> ContextLengthExceeded:
+        """It begins in OpenAI's and vLLM's words: clients know this error from others by them (verifiers, LiteLLM)."""
+        room = "which leaves no room to answer"
+        return cls(
+            f"This model's maximum context length is {context} tokens. Your prompt has {prompt} tokens, {room}.",
+            param=param,
+        )
+
 
 class TemplateRefused(CallerError):
     code = "template_refused"

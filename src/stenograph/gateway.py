@@ -115,9 +115,9 @@ class Gateway:
         return self._at_desk().house.renderer
 
     @property
-    def engine(self) -> Engine:
-        """The first of them: all serve one model."""
-        return self._at_desk().house.engines.members[0].engine
+    def engines(self) -> tuple[Engine, ...]:
+        """Where several sample, all serve one model."""
+        return tuple(member.engine for member in self._at_desk().house.engines.members)
 
     def session(self, id: str | None = None, **fields: Any) -> Session:
         """Opens a session; `fields` are those of `POST /sessions`."""

@@ -21,7 +21,6 @@ from tests.conftest import NO_TOKENIZERS, ROOT, TOKENIZERS
 from tests.live.consumers.installed import printed, python
 from tests.live.processes import engine, gateway, killed
 
-pytestmark = pytest.mark.live
 PAGES = ROOT / "docs" / "from"
 FAMILY = TOKENIZERS / "qwen2.5"
 SCRIPT = Script(
@@ -69,8 +68,15 @@ async def require_one_branch_each(url: str, sessions: int, turns: int) -> None:
     assert [(one["turns"], one["branches"], one["reward"]) for one in told] == [(turns, 1, 1.0)] * sessions
 
 
+def test_every_page_is_in_the_index() -> None:
+    index = (PAGES / "README.md").read_text()
+    pages = [page.name for page in PAGES.glob("*.md") if page.name != "README.md"]
+    assert [page for page in pages if f"({page})" not in index] == []
+
+
+@pytest.mark.live
 async def test_verifiers(tmp_path: Path, url: str) -> None:
-    before, after = (program("VERIFIERS.md", heading, tmp_path, url) for heading in ("Before", "After"))
+    before, after = (program("verifiers.md", heading, tmp_path, url) for heading in ("Before", "After"))
     interpreter = python("verifiers-0.3.1")
     said = await lines(interpreter, after)
     assert all(re.fullmatch(r"1\.0 \[\d+, \d+\]", line) for line in said)
@@ -79,22 +85,24 @@ async def test_verifiers(tmp_path: Path, url: str) -> None:
     assert len(await lines(interpreter, before)) == 4
 
 
+@pytest.mark.live
 async def test_agent_lightning(tmp_path: Path, url: str) -> None:
-    said = await lines(HERE, program("AGENT-LIGHTNING.md", "After", tmp_path, url))
+    said = await lines(HERE, program("agent-lightning.md", "After", tmp_path, url))
     assert all(re.fullmatch(r"1\.0 [1-9]\d* [1-9]\d*", line) for line in said)
     assert len(said) == 4
     await require_one_branch_each(url, sessions=4, turns=2)
-    compile(program("AGENT-LIGHTNING.md", "Before", tmp_path, url).read_text(), "before", "exec")  # it wants GPUs
+    compile(program("agent-lightning.md", "Before", tmp_path, url).read_text(), "before", "exec")  # it wants GPUs
 
 
+@pytest.mark.live
 async def test_rllm(tmp_path: Path, url: str) -> None:
-    (line,) = await lines(HERE, program("RLLM.md", "After", tmp_path, url))
+    (line,) = await lines(HERE, program("rllm.md", "After", tmp_path, url))
     assert re.fullmatch(r"1\.0 [1-9]\d* [1-9]\d*", line)
     await require_one_branch_each(url, sessions=1, turns=2)
     interpreter = python("rllm")
     async with rllm_gateway(interpreter, tmp_path, url) as theirs:
-        said = await lines(interpreter, program("RLLM.md", "Before", tmp_path, theirs))
-    assert len(said) == 2
+        said = await lines(interpreter, program("rllm.md", "Before", tmp_path, theirs))
+    assert 1 <= len(said) <= 2  # it records after it has answered: the last call may not be there yet
     assert all(re.fullmatch(r"1\.0 [1-9]\d* ([1-9]\d*) \1", line) for line in said)
 
 

@@ -29,7 +29,9 @@ from tests.engine.streams import END, finish, ids, logprobs, proven, request, sm
 
 SMALL = small_tokenizer()
 CLOSE = SMALL.added[END]
-SILENCE = 0.3
+SILENCE = 1.0
+"""Seconds after which a test gives a mute engine up. Every other test waits as long as a busy machine makes it."""
+PATIENCE = 60.0
 
 
 class Adapter(Protocol):
@@ -37,21 +39,22 @@ class Adapter(Protocol):
     def indexed(self) -> bool:
         """Choices of one call share a stream, and each chunk names its own."""
 
-    def opened(self, engine: ScriptedEngine) -> AbstractAsyncContextManager[Engine]: ...
+    def opened(self, engine: ScriptedEngine, silence: float = PATIENCE) -> AbstractAsyncContextManager[Engine]: ...
 
 
 @dataclass(frozen=True)
 class OverHttp:
     """An adapter over its engine's wire, behind which the scripted engine sits."""
 
-    over: Callable[[str], Engine]
+    over: Callable[[str, float], Engine]
+    """By its address, and the silence that is borne."""
     application: Callable[[ScriptedEngine], Any]
     indexed: bool = False
 
     @asynccontextmanager
-    async def opened(self, engine: ScriptedEngine) -> AsyncIterator[Engine]:
+    async def opened(self, engine: ScriptedEngine, silence: float = PATIENCE) -> AsyncIterator[Engine]:
         async with listening(self.application(engine)) as url:
-            over = self.over(url)
+            over = self.over(url, silence)
             try:
                 yield over
             finally:
@@ -64,7 +67,7 @@ class Given:
     indexed = False
 
     @asynccontextmanager
-    async def opened(self, engine: ScriptedEngine) -> AsyncIterator[Engine]:
+    async def opened(self, engine: ScriptedEngine, silence: float = PATIENCE) -> AsyncIterator[Engine]:
         script = engine.script
         yield GivenEngine(
             Mine(engine),
@@ -77,14 +80,18 @@ class Given:
 
 OVER_HTTP: dict[str, Adapter] = {
     "vllm": OverHttp(
-        lambda url: VllmEngine(url, timeout=SILENCE), lambda engine: ScriptedServer(engine).application, indexed=True
+        lambda url, timeout: VllmEngine(url, timeout=timeout),
+        lambda engine: ScriptedServer(engine).application,
+        indexed=True,
     ),
-    "sglang": OverHttp(lambda url: SglangEngine(url, timeout=SILENCE), lambda engine: FakeSglang(engine).application),
+    "sglang": OverHttp(
+        lambda url, timeout: SglangEngine(url, timeout=timeout), lambda engine: FakeSglang(engine).application
+    ),
     "sglang-incremental": OverHttp(
-        lambda url: SglangEngine(url, timeout=SILENCE), lambda engine: FakeIncremental(engine).application
+        lambda url, timeout: SglangEngine(url, timeout=timeout), lambda engine: FakeIncremental(engine).application
     ),
     "llamacpp": OverHttp(
-        lambda url: LlamaHttpEngine(url, SMALL, timeout=SILENCE), lambda engine: FakeLlama(engine).application
+        lambda url, timeout: LlamaHttpEngine(url, SMALL, timeout=timeout), lambda engine: FakeLlama(engine).application
     ),
 }
 EVERY: dict[str, Adapter] = OVER_HTTP | {"given": Given()}
@@ -103,8 +110,8 @@ def over_http(request: pytest.FixtureRequest) -> Adapter:
 
 
 @asynccontextmanager
-async def started(adapter: Adapter, engine: ScriptedEngine) -> AsyncIterator[Engine]:
-    async with adapter.opened(engine) as over:
+async def started(adapter: Adapter, engine: ScriptedEngine, silence: float = PATIENCE) -> AsyncIterator[Engine]:
+    async with adapter.opened(engine, silence) as over:
         await over.start()
         engine.calls.clear()
         yield over
@@ -205,14 +212,17 @@ async def test_every_failure_is_translated(adapter: Adapter, kind: FaultKind, er
 
 async def test_silence_at_the_beginning_is_a_timeout(over_http: Adapter) -> None:
     engine = ScriptedEngine(Script(faults=(Fault(FaultKind.HANG, every=1),), eos=CLOSE), SMALL)
-    async with started(over_http, engine) as over:
+    async with started(over_http, engine, SILENCE) as over:
         with pytest.raises(EngineTimeout):
             await said(over, request())
 
 
 async def test_silence_in_the_middle_is_a_timeout(over_http: Adapter) -> None:
     engine = ScriptedEngine(Script(replies=((5,) * 100,), delay=0.01, eos=CLOSE), SMALL)
-    async with started(over_http, engine) as over, aclosing(over.generate(request(max_tokens=100))) as deltas:
+    async with (
+        started(over_http, engine, SILENCE) as over,
+        aclosing(over.generate(request(max_tokens=100))) as deltas,
+    ):
         await anext(deltas)
         engine.gate.clear()
         with pytest.raises(EngineTimeout):
@@ -220,9 +230,9 @@ async def test_silence_in_the_middle_is_a_timeout(over_http: Adapter) -> None:
 
 
 async def test_a_slow_engine_is_no_fault(adapter: Adapter) -> None:
-    engine = ScriptedEngine(Script(replies=((5, 6, 7),), delay=SILENCE / 2, eos=CLOSE), SMALL)
-    async with started(adapter, engine) as over:
-        assert ids(await said(over, request(max_tokens=3))) == [5, 6, 7]
+    engine = ScriptedEngine(Script(replies=((5,) * 8,), delay=SILENCE / 6, eos=CLOSE), SMALL)
+    async with started(adapter, engine, SILENCE) as over:
+        assert ids(await said(over, request(max_tokens=8))) == [5] * 8
 
 
 @pytest.mark.parametrize("n", [1, 2])

@@ -151,7 +151,7 @@ CHANGED: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("name", SUPPORTS - {"stop", "stop_token_ids"})
+@pytest.mark.parametrize("name", sorted(SUPPORTS - {"stop", "stop_token_ids"}))
 def test_what_is_supported_is_sent(name: str) -> None:
     assert name in NEUTRAL.__struct_fields__
     assert sent(**{name: CHANGED[name]}) != sent()

@@ -189,7 +189,7 @@ async def test_what_goes_wrong_is_said(answer: bytes, error: type[StenographErro
 
 async def test_a_prompt_that_does_not_fit_never_leaves(stage: Stage) -> None:
     async with answering(stage, whole("length")) as wire:
-        with pytest.raises(ContextLengthExceeded, match=r"has 512 tokens, and the context of small holds 512"):
+        with pytest.raises(ContextLengthExceeded, match=r"context length is 512 tokens\. Your prompt has 512 tokens"):
             await said(stage.engine, request(range(CONTEXT)))
         assert wire.requests == []
 

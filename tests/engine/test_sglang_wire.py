@@ -80,6 +80,29 @@ def test_alternatives_are_sglangs_own() -> None:
     assert first.top[0] == tuple(TopLogprob(id, logprob) for logprob, id, _ in best)
 
 
+def with_alternatives(*rows: Any) -> list[bytes]:
+    *before, last, done = events("length")
+    chunk = msgspec.json.decode(last)
+    told = chunk["meta_info"]["output_top_logprobs"]
+    chunk["meta_info"]["output_top_logprobs"] = [*told[: len(told) - len(rows)], *rows]
+    return [*before, msgspec.json.encode(chunk), done]
+
+
+@pytest.mark.parametrize("nothing", [None, -3.4028234663852886e38, -9999.0])
+def test_what_a_guide_left_out_is_no_alternative(nothing: float | None) -> None:
+    """SGLang says the lowest float32 of it, and a writer of JSON that knows no infinity says null."""
+    last = read(with_alternatives([[-0.5, 30, None], [nothing, 7, None]]), top=2)[-1]
+    assert last.top == ((TopLogprob(30, -0.5),),)
+
+
+@pytest.mark.parametrize(
+    "row", [None, [[-0.5]], [[-0.5, [30], None]], [[-0.5, "30", None]], [["-0.5", 30, None]], [[[], 30, None]], [[]]]
+)
+def test_alternatives_that_are_none_are_refused(row: Any) -> None:
+    with pytest.raises(EvidenceError):
+        read(with_alternatives(row), top=2)
+
+
 def versioned(*spans: tuple[str, int, int]) -> list[bytes]:
     *before, last, done = events("length")
     chunk = msgspec.json.decode(last)
@@ -132,6 +155,15 @@ def altered(**changes: Any) -> list[bytes]:
 def test_what_cannot_be_trusted_is_refused(changes: dict[str, Any], words: str) -> None:
     with pytest.raises(EngineError, match=words):
         read(altered(**changes))
+
+
+def test_a_wrong_count_does_not_turn_a_repetition_into_news() -> None:
+    """Three were out, four come, and seven are counted: as news they would fit, but this server repeats itself."""
+    *before, last, done = events("length")
+    chunk = msgspec.json.decode(last)
+    chunk["meta_info"]["completion_tokens"] = 7
+    with pytest.raises(EvidenceError, match="counts 7 tokens, 3 were there and 4 token ids came"):
+        read([*before, msgspec.json.encode(chunk), done], top=2)
 
 
 def aborted(output_ids: Sequence[int] = (), **told: Any) -> bytes:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
 
 from stenograph.engine.vllm import VllmEngine
 from stenograph.engine.vllm_score import score_body, scores_of
-from stenograph.errors import EngineUnavailable, EvidenceError
+from stenograph.errors import CallerError, ContextLengthExceeded, EngineUnavailable, EvidenceError
 from tests.engine.servers import plain, saying
 
 IDS = [1, 9690, 198]
@@ -50,6 +51,8 @@ def test_what_the_cache_had_is_told_where_the_server_tells_it() -> None:
         answer([None, {"29": {"logprob": -0.75}, "28": {"logprob": -1.0}}, ROWS[2]]),
         answer([None, {"9690": {"logprob": 0.5}, "28": {"logprob": -1.0}}, ROWS[2]]),
         answer([None, ROWS[1], {"198": {"logprob": -0.5}}]),
+        answer([None, ROWS[1], {"AI": {"logprob": -0.5}}]),
+        answer([None, {**ROWS[1], "28": {"logprob": "-2"}}, ROWS[2]]),
         b'{"choices": []}',
         b"<html>",
     ],
@@ -65,10 +68,25 @@ def test_nothing_is_scored_by_hand() -> None:
 
 
 async def test_a_refusal_is_the_engines() -> None:
-    import numpy as np
-
     async with saying(plain("503 Away", b"")) as wire:
         vllm = VllmEngine(wire.url)
         with pytest.raises(EngineUnavailable):
+            await vllm.score(np.array(IDS, np.int32), 0)
+        await vllm.close()
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        ("Token id 49200 is out of vocabulary", CallerError),
+        ("This model's maximum context length is 4096 tokens.", ContextLengthExceeded),
+    ],
+)
+async def test_a_sequence_that_it_refuses_is_no_failure_of_the_engine(words: str, error: type[Exception]) -> None:
+    """Of one sample among many: whoever scores the others goes on, and nobody tries this one again."""
+    refused = plain("400 Bad Request", msgspec.json.encode({"error": {"message": words, "code": 400}}))
+    async with saying(refused) as wire:
+        vllm = VllmEngine(wire.url, model="policy")
+        with pytest.raises(error):
             await vllm.score(np.array(IDS, np.int32), 0)
         await vllm.close()

@@ -161,3 +161,18 @@ SHUT_ALONE = (
     "<jupyter_text>{% endif %}{{ m.content }}" + _JSON_CALLS + "<|im_end|>\n{% endfor %}" + _OPEN + "{% endif %}"
 )
 """A reply without reasoning begins with the end of it."""
+
+NAME_AS_KEY = (
+    _TURN + "{{ m.content }}{% if m.tool_calls %}<jupyter_start>[{% for c in m.tool_calls %}"
+    '{"{{ c.function.name }}": {{ c.function.arguments | tojson }}}{% if not loop.last %}, {% endif %}{% endfor %}]'
+    "{% endif %}<|im_end|>\n{% endfor %}" + _OPEN + "{% endif %}"
+)
+"""A call is an object whose key is the tool (Apertus')."""
+
+COVERED = (
+    _TURN + '{{ m.content }}{% for c in m.tool_calls or [] %}<run name="{{ c.function.name }}">'
+    "{% for k, v in c.function.arguments.items() %}"
+    "<with name=\"{{ k }}\">{{ '<![CDATA[' + v + ']]>' if v is string and '<' in v else v }}</with>{% endfor %}"
+    "</run>{% endfor %}<|im_end|>\n{% endfor %}" + _OPEN + "{% endif %}"
+)
+"""Values are covered where they look like tags."""

@@ -120,16 +120,21 @@ def test_a_tool_that_is_named_twice(tokenizer: Tokenizer) -> None:
     _loops(_rollout(tokenizer, odd_readings.NAME_TWICE), call)
 
 
-def test_a_call_cut_short_is_told_with_the_markers_in_the_middle_of_it(tokenizer: Tokenizer) -> None:
-    renderer = renderer_with(tokenizer, odd_readings.NAMED, EOS)
+def _told_whole(tokenizer: Tokenizer, template: str, text: str) -> Message:
+    """To a caller that does not hear it while it is sampled."""
+    renderer = renderer_with(tokenizer, template, EOS)
     asked = Conversation((user("Find"),), (TOOL,))
     reader = renderer.reader(asked, thinking=False, stop=(), new_call_id=lambda: "", early=False)
-    half = '<jupyter_start>look<jupyter_code>{"q": "ca'
-    ids = tokenizer.encode(half)
+    ids = tokenizer.encode(text)
     for id in ids:
         reader.feed([id])
     reader.finish(ids, Finish("length"))
-    assert reader.reply.content == half
+    return reader.reply
+
+
+def test_a_call_cut_short_is_told_with_the_markers_in_the_middle_of_it(tokenizer: Tokenizer) -> None:
+    half = '<jupyter_start>look<jupyter_code>{"q": "ca'
+    assert _told_whole(tokenizer, odd_readings.NAMED, half).content == half
 
 
 def test_an_object_among_arguments_that_are_written_as_python_does(tokenizer: Tokenizer) -> None:
@@ -247,6 +252,22 @@ def test_the_end_of_reasoning_that_never_began(tokenizer: Tokenizer) -> None:
         messages += [echo(reply), result(reply)]
     assert rollout.ask(messages, [TOOL], raw=f"<jupyter_text>Found.{EOS}").content == "Found."
     assert rollout.forks == ["", "", "", REWROTE]
+
+
+def test_brackets_that_close_a_call_may_stand_in_it(tokenizer: Tokenizer) -> None:
+    raw = '<jupyter_start>[{"look": {"q": [{"a": [1, {"b": 2}]}], "n": 1}}, {"look": {}}]'
+    reply = _told_whole(tokenizer, odd_readings.NAME_AS_KEY, raw + EOS)
+    assert [made.arguments for made in reply.tool_calls] == [{"q": [{"a": [1, {"b": 2}]}], "n": 1}, {}]
+
+
+def test_values_that_are_covered_because_they_look_like_tags(tokenizer: Tokenizer) -> None:
+    rollout = _rollout(tokenizer, odd_readings.COVERED)
+    covered = '<run name="look"><with name="q"><![CDATA[a</with><b>]]></with><with name="n">3</with></run>'
+    reply = rollout.ask([user("Find")], [TOOL], raw=covered + EOS)
+    assert reply.tool_calls[0].arguments == {"q": "a</with><b>", "n": 3}
+    assert (reply.tool_calls[0].text, reply.content) == ('{"q": "a</with><b>", "n": 3}', None)
+    rollout.ask([user("Find"), echo(reply), result(reply)], [TOOL], says="Done.")
+    assert not any(rollout.forks)
 
 
 def test_a_tool_has_to_be_there_to_be_called(tokenizer: Tokenizer) -> None:

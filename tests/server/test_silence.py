@@ -21,6 +21,7 @@ from tests.stage import models
 from tests.stage.stage import Stage, chat, user
 
 SHORT = 0.001
+PATIENCE, BETWEEN, TOKENS = 0.2, 0.01, 60
 
 
 @pytest.fixture(scope="module")
@@ -101,12 +102,26 @@ async def test_a_long_json_answer_has_white_space_in_front(stage: Stage) -> None
 
 async def test_it_has_it_also_where_tokens_come_all_the_time(model: models.Model) -> None:
     """Its caller hears nothing of them: a tunnel cuts the connection of an answer that takes its time."""
-    patience, between = 0.2, 0.01
-    script = Script(replies=((model.tokenizer.encode("a")[0],) * 60,), delay=between)
-    async with Stage(model, MemoryStore(), script, heartbeat=patience) as stage:
+    async with Stage(model, MemoryStore(), _talking(model), heartbeat=PATIENCE) as stage:
         answer = await post(stage, lambda piece: None)
     assert answer.content.startswith(model_call.HEARTBEAT)
-    assert len(answer.json()["choices"][0]["message"]["content"]) == 60
+    assert len(answer.json()["choices"][0]["message"]["content"]) == TOKENS
+
+
+async def test_a_stream_says_that_it_lives_while_what_is_sampled_cannot_be_shown_yet(
+    model: models.Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may be the beginning of a stop string."""
+    monkeypatch.setattr(model_call, "KEEP_ALIVE_SECONDS", PATIENCE)
+    async with Stage(model, MemoryStore(), _talking(model)) as stage:
+        answer = await post(stage, lambda piece: None, stream=True, stop="a" * 2 * TOKENS)
+    assert sse.KEEP_ALIVE in answer.content
+    assert answer.content.endswith(sse.DONE)
+
+
+def _talking(model: models.Model) -> Script:
+    """For longer than anybody's patience, and never silent for as long as that."""
+    return Script(replies=((model.tokenizer.encode("a")[0],) * TOKENS,), delay=BETWEEN)
 
 
 async def test_a_failure_behind_heartbeats_breaks_the_answer_off(stage: Stage) -> None:

@@ -196,12 +196,14 @@ class ObjectTemplate(Template):
             return False
 
 
-def _with_calls_as_text(message: Mapping[str, JSON]) -> dict[str, JSON]:
+def _with_calls_as_text(message: Mapping[str, JSON]) -> Mapping[str, JSON]:
     """Calls as Hermes writes them, for a template that knows no calls: what is left out, no model has seen."""
-    calls = message.get("tool_calls") or ()
+    calls = message.get("tool_calls")
+    if not calls:
+        return message
     written = [f"<tool_call>\n{json.dumps(call['function'], ensure_ascii=False)}\n</tool_call>" for call in calls]
     rest = {key: value for key, value in message.items() if key != "tool_calls"}
-    return {**rest, "content": "\n".join(filter(None, [message.get("content"), *written]))}
+    return {**rest, "content": "\n".join(filter(None, [str(message.get("content") or ""), *written]))}
 
 
 def _named(given: Any) -> Iterator[tuple[str, int]]:

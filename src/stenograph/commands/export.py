@@ -38,8 +38,8 @@ def run(options: dict[str, Any]) -> int:
             found = single(found, name)
         write(format.encode(ratios.watched(_counted(found, roles))), options["out"])
     struck = (f"left out by {flag}: {branches}" for flag, branches in exclusion.struck.items())
-    untrained = _untrained(name, roles) if format.ratios else ()
-    for line in (*struck, *ratios.said(), *untrained, *lectures.said()):
+    untold = _untrained(name, roles) if format.ratios else ()
+    for line in (*struck, *ratios.said(), *lectures.said(), *untold):
         print(f"stenograph: {line}", file=sys.stderr)
     return 0
 
@@ -50,15 +50,6 @@ def _found(reader: SqliteReader, options: dict[str, Any], exclusion: Exclusion) 
     for one in ended:
         turns = [turn for call in one.calls for turn in call.turns]
         yield from samples(one.facts, turns, options["shared"], exclusion.keep(one.facts))
-
-
-def _teachers(reader: SqliteReader, wanted: Sequence[str]) -> list[Teacher]:
-    known = {teacher.name: teacher for teacher in reader.teachers()}
-    for name in wanted:
-        if name not in known:
-            there = f"there is {', '.join(known)}" if known else "nobody has scored it"
-            raise ConfigError(f"--teacher {name}: this store has nothing of such a teacher, {there}")
-    return [known[name] for name in wanted]
 
 
 def _counted(found: Iterator[Sample], roles: Counter[str]) -> Iterator[Sample]:
@@ -72,6 +63,15 @@ def _untrained(name: str, roles: Counter[str]) -> Iterator[str]:
     for role in roles.keys() - {"train"}:
         flag = f"--exclude role={role}"
         yield f"{roles[role]} of {roles.total()} samples have the role {role}; {name} would train them: {flag}"
+
+
+def _teachers(reader: SqliteReader, wanted: Sequence[str]) -> list[Teacher]:
+    known = {teacher.name: teacher for teacher in reader.teachers()}
+    for name in wanted:
+        if name not in known:
+            there = f"there is {', '.join(known)}" if known else "nobody has scored it"
+            raise ConfigError(f"--teacher {name}: this store has nothing of such a teacher, {there}")
+    return [known[name] for name in wanted]
 
 
 def write(pieces: Iterator[bytes], out: str) -> None:

@@ -77,10 +77,13 @@ async def checked(deltas: AsyncIterator[Delta], request: Request, vocab_size: in
             await deltas.aclose()
 
 
-def best_first(row: Mapping[int, float], count: int) -> list[tuple[int, float]]:
+def best_first(row: Mapping[int, JSON], count: int) -> list[tuple[int, float]]:
     """A row for `delta_from`. A token that truncation left without a chance is reported as minus infinity, on a wire as
-    the sentinel: it is no alternative, so it is not in the row."""
-    ranked = sorted(row.items(), key=lambda one: -one[1])
+    the sentinel, or as null, since JSON has no infinity: it is no alternative, so it is not in the row."""
+    told = [(id, logprob) for id, logprob in row.items() if logprob is not None]
+    if any(type(logprob) is not float and type(logprob) is not int for _, logprob in told):
+        raise EvidenceError("the logprob of an alternative is no number")
+    ranked = sorted(told, key=lambda one: -one[1])
     return [(id, logprob) for id, logprob in ranked if logprob > SENTINEL][:count]
 
 

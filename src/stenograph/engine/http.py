@@ -172,15 +172,25 @@ class Http:
 
 
 class EventLines:
-    """Server-sent events out of whatever pieces the network makes of them. An echoed prompt makes a long line."""
+    """Server-sent events out of whatever pieces the network makes of them. An echoed prompt makes a long line, and the
+    experts of a long reply a longer one: each byte is looked at once."""
 
     def __init__(self) -> None:
-        self.pending = b""
+        self._begun: list[bytes] = []
         """What came behind the last line break."""
 
+    @property
+    def pending(self) -> bytes:
+        return b"".join(self._begun)
+
     def feed(self, chunk: bytes) -> Iterator[bytes]:
-        *lines, self.pending = (self.pending + chunk).split(b"\n")
-        return (line[len(b"data:") :].strip() for line in lines if line.startswith(b"data:"))
+        head, *lines = chunk.split(b"\n")
+        self._begun.append(head)
+        if not lines:
+            return iter(())
+        ended = [self.pending, *lines[:-1]]
+        self._begun = [lines[-1]]
+        return (line[len(b"data:") :].strip() for line in ended if line.startswith(b"data:"))
 
 
 def blamed(label: str, refusal: Refusal) -> StenographError:

@@ -57,10 +57,7 @@ class Replies:
     def _admit(self, request: Request) -> None:
         """What the server would refuse in words of its own, or drop without any."""
         if len(request.prompt) >= self.context:
-            raise ContextLengthExceeded(
-                f"the prompt has {len(request.prompt)} tokens, and the context of {self._model} holds {self.context}",
-                param="messages",
-            )
+            raise ContextLengthExceeded.of(len(request.prompt), self.context, "messages")
         if any(not 0 <= id < self.vocab_size for id in request.sampling.logit_bias):
             raise CallerError(f"a bias on a token outside the vocabulary of {self.vocab_size}", param="logit_bias")
 

@@ -157,6 +157,9 @@ class Reader:
         self._choice = choice
         self._seen = 0
         """Tokens that are out."""
+        self._repeats: dict[str, bool] = {}
+        """Whether a chunk holds all that came before it: of ids and of logprobs, once a second chunk has shown it. With
+        a wrong count the same chunk would be right the other way."""
         self._done = False
 
     def read(self, data: bytes) -> Iterator[Delta]:
@@ -215,20 +218,19 @@ class Reader:
         total = meta.completion_tokens
         if meta.aborted and total == self._seen:
             return []
-        if len(values) == total - self._seen:
-            return values
-        if len(values) == total:
-            return values[self._seen :]
-        raise EvidenceError(
-            f"choice {self._choice}: {self._label} counts {total} tokens, {self._seen} were there and "
-            f"{len(values)} {what} came"
-        )
+        repeats = self._repeats.setdefault(what, len(values) == total) if self._seen else True
+        if len(values) != (total if repeats else total - self._seen):
+            raise EvidenceError(
+                f"choice {self._choice}: {self._label} counts {total} tokens, {self._seen} were there and "
+                f"{len(values)} {what} came"
+            )
+        return values[self._seen :] if repeats else values
 
     def _top(self, meta: _Meta) -> list[list[tuple[int, float]]]:
         rows = self._fresh(meta.output_top_logprobs, meta, "rows of top logprobs")
-        if any(row is None or any(len(entry) < 2 for entry in row) for row in rows):
+        if None in rows:
             raise EvidenceError(f"{self._label} leaves out the alternatives of a token")
-        return [best_first({entry[1]: entry[0] for entry in row}, self._request.top_logprobs) for row in rows]
+        return [best_first(_by_id(self._label, row), self._request.top_logprobs) for row in rows]
 
     def _support(self, meta: _Meta) -> tuple[Ids, ...] | None:
         rows = meta.output_token_sampling_mask
@@ -252,6 +254,13 @@ class Reader:
                 return Finish(reason, finish.matched if asked else None)
             case other:
                 raise EngineError(f"{self._label} ended a choice with {other!r}")
+
+
+def _by_id(label: str, row: Sequence[Sequence[JSON]]) -> dict[int, JSON]:
+    """Entries of logprob, id and text."""
+    if any(len(entry) < 2 or type(entry[1]) is not int for entry in row):
+        raise EvidenceError(f"{label} names an alternative by what is no id")
+    return {entry[1]: entry[0] for entry in row}
 
 
 def _told(version: str | None) -> str | None:
@@ -295,8 +304,8 @@ def scores_of(label: str, ids: list[int], top_k: int, start: int, answer: bytes)
         meta = msgspec.json.decode(answer, type=_ScoreAnswer).meta_info
     except msgspec.DecodeError as error:
         raise EvidenceError(f"{label} answered what cannot be read: {error}") from error
-    if [entry[1] for entry in meta.input_token_logprobs if len(entry) > 1] != ids[start - 1 :]:
+    if [entry[1:2] for entry in meta.input_token_logprobs] != [[id] for id in ids[start - 1 :]]:
         raise EvidenceError(f"{label} scored other tokens than it was sent")
     logprobs = [entry[0] for entry in meta.input_token_logprobs[1:]]
-    tops = [{entry[1]: entry[0] for entry in row or ()} for row in meta.input_top_logprobs[1:]]
+    tops = [_by_id(label, row or ()) for row in meta.input_top_logprobs[1:]]
     return scored_from(label, ids, start, logprobs, tops, top_k, meta.cached_tokens)

@@ -132,8 +132,7 @@ class TorchEngine:
         if self._batch is None:
             raise EngineUnavailable(f"{self._name} was not started")
         if len(request.prompt) >= self._context:
-            message = f"the prompt has {len(request.prompt)} tokens, and the context holds {self._context}"
-            raise ContextLengthExceeded(message, param="messages")
+            raise ContextLengthExceeded.of(len(request.prompt), self._context, "messages")
         arrivals: asyncio.Queue[Delta | Exception] = asyncio.Queue()
         replies = [_Reply(Row(request, choice), self._tokenizer, arrivals) for choice in range(request.n)]
         transcript = Transcript(EngineLog(None) if logprob_kind.is_probe(request) else self._log, request)
@@ -263,6 +262,8 @@ def _context(model: Any, config: Any) -> int:
 
 
 def _ends(model: Any) -> frozenset[int]:
+    """Small models of large families keep the ends of the large vocabulary, which are none of theirs."""
     said = getattr(model.generation_config, "eos_token_id", None)
     said = model.config.get_text_config().eos_token_id if said is None else said
-    return frozenset([said] if isinstance(said, int) else said or ())
+    ends = [said] if isinstance(said, int) else said or ()
+    return frozenset(id for id in ends if id < model.config.get_text_config().vocab_size)

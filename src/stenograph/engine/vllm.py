@@ -168,7 +168,7 @@ class VllmEngine:
         raise ConfigError(f"{self._http.label} serves {names}" + (f", not {self._wanted}" if self._wanted else ""))
 
     def _blame(self, refusal: Refusal, prompt_tokens: int) -> StenographError:
-        """Whose fault a refused call is. A prompt that fills the context exactly is refused in other words."""
+        """Whose fault a refusal is. A prompt that fills the context exactly is refused in other words."""
         if refusal.status not in (400, 413, 422):
             return blamed(self._http.label, refusal)
         full = self._model.max_model_len is not None and prompt_tokens >= self._model.max_model_len

@@ -55,6 +55,8 @@ def scores_of(label: str, ids: list[int], top_k: int, start: int, answer: bytes)
         raise EvidenceError(f"{label} answered what cannot be read: {error}") from error
     if choice.prompt_token_ids != ids or len(choice.prompt_logprobs) != len(ids):
         raise EvidenceError(f"{label} scored other tokens than it was sent")
+    if not all(key.isdecimal() for row in choice.prompt_logprobs for key in row or ()):
+        raise EvidenceError(f"{label} does not name the alternatives by their ids")
     rows = [{int(key): entry.logprob for key, entry in (row or {}).items()} for row in choice.prompt_logprobs[start:]]
     logprobs = [row.get(id) for id, row in zip(ids[start:], rows, strict=True)]
     details = read.usage and read.usage.prompt_tokens_details

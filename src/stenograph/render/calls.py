@@ -25,6 +25,7 @@ _JSON = json.JSONDecoder(strict=False, parse_constant=_finite, parse_float=_fini
 """Raw line breaks in strings are let through, as models write them; NaN and 1e999, which are no JSON, are not."""
 _NAME = re.compile(r"[\w.:/-]+")
 _LONGEST_NAME = 256
+BRACKETS = " \n{}[]"
 _IN_ID = re.compile(r"(?:functions\.)?(?P<name>.+?)(?::\d+)?")
 
 
@@ -217,8 +218,8 @@ def _over(form: CallForm, text: str, at: int, final: bool) -> bool:
 
 
 def _closed(form: CallForm, text: str) -> bool:
-    """The call's closing has come: what is before it is all there will be."""
-    if not form.closing.strip():
+    """The call's closing has come: what is before it is all there will be. Brackets alone may stand in JSON, too."""
+    if not form.closing.strip(BRACKETS):
         return False
     found = find([form.closing], text)
     return found is not None and found[2] is not SHORT

@@ -11,6 +11,9 @@ from stenograph.render.grammar import CallForm
 from stenograph.render.marks import KEY, SHORT, begun, find, meet, skip_space
 from stenograph.render.values import LETTERS, is_text, loose, typed, value_end, worth
 
+CDATA = ("<![CDATA[", "]]>")
+"""Around values that hold what would end a tag, as XML has it (and MiniCPM5)."""
+
 
 class Met(enum.Enum):
     """What goes on behind a value."""
@@ -42,7 +45,7 @@ def param(
     ended = _ended(form, text, valued, behind.strip())
     if ended < 0:
         return None
-    value = _unspaced(text[valued:ended], between, behind)
+    value = _uncovered(_unspaced(text[valued:ended], between, behind))
     end = ended + len(behind.strip())
     sure = behind.strip() not in LETTERS or _goes_on(form, text, end) is Met.WHOLE
     if form.bare is not None:
@@ -52,10 +55,19 @@ def param(
 
 def _ended(form: CallForm, text: str, at: int, behind: str) -> int:
     """Where a value ends. A quote that is a letter may stand in it, too: some templates escape none."""
-    ended = text.find(behind, at)
+    if text.startswith(CDATA[0], skip_space(text, at)):
+        at = text.find(CDATA[1], at)
+    ended = text.find(behind, at) if at >= 0 else -1
     while ended >= 0 and behind in LETTERS and _goes_on(form, text, ended + len(behind)) is None:
         ended = text.find(behind, ended + 1)
     return ended
+
+
+def _uncovered(value: str) -> str:
+    inside = value.strip()
+    if inside.startswith(CDATA[0]) and inside.endswith(CDATA[1]):
+        return inside[len(CDATA[0]) : -len(CDATA[1])]
+    return value
 
 
 def in_json(params: Sequence[Param]) -> str:
@@ -90,10 +102,15 @@ def text_begun(
         return None
     before, closing = _around(form.param[1], form.param[2].replace(KEY, key))
     value = text[valued:]
-    if len(value) < len(before):
+    if len(value) < len(before) or _may_be_covered(value):
         return None
     held = max(begun(closing, value), begun(closing.lstrip(), value))
     return key, value.removeprefix(before)[: max(0, len(value.removeprefix(before)) - held)]
+
+
+def _may_be_covered(value: str) -> bool:
+    start = value.lstrip()
+    return start.startswith(CDATA[0]) or CDATA[0].startswith(start)
 
 
 def _met(literal: str, text: str, at: int) -> int | None:

@@ -72,11 +72,7 @@ def limit(asked: int | None, prompt_tokens: int, max_model_len: int, budget: int
     """The nearest of three ends: what the agent asked for, the model's context, the session's budget."""
     room = max_model_len - prompt_tokens
     if room <= 0:
-        raise ContextLengthExceeded(
-            f"the prompt has {prompt_tokens} tokens, which leaves no room to answer: "
-            f"the model's context is {max_model_len} tokens",
-            param=PROMPT_FIELD[protocol],
-        )
+        raise ContextLengthExceeded.of(prompt_tokens, max_model_len, PROMPT_FIELD[protocol])
     limits = [Limit(room, "context")]
     limits += [] if budget is None else [Limit(budget, "budget")]
     limits += [] if asked is None else [Limit(asked, None)]

@@ -29,10 +29,9 @@ _TURNS = "SELECT turn.* FROM turn JOIN call ON call.id = call_id WHERE session_i
 _PARTS = """SELECT part.* FROM part JOIN turn ON turn.id = turn_id JOIN call ON call.id = call_id
 WHERE session_id = ? ORDER BY turn.seq, place"""
 
-_LESSONS = "SELECT * FROM lesson WHERE key IN (SELECT value FROM json_each(?))"
-
 _SIDECARS = """SELECT sidecar.value FROM part JOIN turn ON turn.id = turn_id JOIN call ON call.id = call_id,
 json_each(part.rest, '$.sidecars') AS sidecar WHERE session_id"""
+_LESSONS = "SELECT * FROM lesson WHERE key IN (SELECT value FROM json_each(?))"
 
 _FORGET = (
     f"DELETE FROM blob WHERE hash IN ({_SIDECARS} = :id) AND hash NOT IN ({_SIDECARS} != :id)",

@@ -47,9 +47,9 @@ async def main(url: str, folder: Path, name: str, groups: int) -> None:
         await sending.drained()
 
 
-def recorded(folder: Path) -> dict[str, dict[str, JSON]]:
-    """What should have arrived, from the record alone: each complete group, by the ids of its first sequence."""
-    with SqliteReader(folder / "store") as store:
+def recorded(where: Path) -> dict[str, dict[str, JSON]]:
+    """What should have arrived, from the record alone: each complete group, by its name."""
+    with SqliteReader(where) as store:
         sessions = [[store.load(id) for id in batch.sessions] for batch in store.batches()]
     found = []
     for group in sessions:

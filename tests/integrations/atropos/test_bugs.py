@@ -166,9 +166,12 @@ async def test_bug_09_why_a_reply_ended_is_told_with_tools_too(reason: str) -> N
 
 async def test_bug_09_reasons_as_sglang_gives_them() -> None:
     server = Server("Let me see")
-    server.reasons = {"type": "stop", "matched": server.known.added["<|im_end|>"]}
+    close = server.known.added["<|im_end|>"]
+    server.reasons = {"type": "stop", "matched": close}
     managed = ManagedServer(server)
     await managed.chat_completion(messages=[ASKED])
+    _, session = await managed.opened()
+    assert [turn.stop_reason for turn in session.turns.values()] == [close]
     assert [node.metadata for node in managed.current_nodes] == [{"finish_reason": "stop"}]
 
 

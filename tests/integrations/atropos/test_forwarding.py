@@ -160,7 +160,7 @@ async def test_killed_at_random_moments_it_loses_none_and_invents_none(api: Fake
             await killed(doomed)
     async with process(*worker, "last", "2") as last:
         assert await asyncio.wait_for(last.wait(), 60) == 0
-    wanted = recorded(tmp_path)
+    wanted = recorded(tmp_path / "store")
     assert len(wanted) >= 6
     assert {key(group) for group in api.groups} == set(wanted)
     assert all({**wanted[key(group)], "env_id": group["env_id"]} == group for group in api.groups)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from types import SimpleNamespace
 from typing import Any
 
 import openai
 import pytest
 
-from stenograph import ConfigError, Gateway
+from stenograph import CallerError, ConfigError, Gateway
 from stenograph.core import EngineInfo
 from stenograph.engine.given import Answer, GivenEngine
-from stenograph.integrations.atropos import ManagedServer, backend, managed_server
+from stenograph.integrations.atropos import ManagedServer, backend, leaving, managed_server
 from tests.integrations.atropos.servers import ASKED, SMOLLM2, Server, check, fast, trained
 
 
@@ -78,16 +79,19 @@ async def test_the_split_of_a_request_counts_over_an_engine_of_ours(monkeypatch:
     monkeypatch.setattr(backend, "LIMITS", {"train": 2, "eval": 1})
     patient = Patient()
     managed = ManagedServer(given(patient), tokenizer=fast())
-    calls = [asyncio.ensure_future(managed.completion(prompt=f"Hello {n}", split="eval")) for n in range(2)]
-    await patient.arrived.get()
-    training = asyncio.ensure_future(managed.completion(prompt="Hello"))
-    await patient.arrived.get()
-    assert patient.arrived.empty()  # a training call passed the second one for evaluation, which waits
+    first, second = (asyncio.ensure_future(managed.completion(prompt=f"Eval {n}", split="eval")) for n in range(2))
+    arrived = [await patient.arrived.get()]
+    training = asyncio.ensure_future(managed.completion(prompt="Train"))
+    arrived.append(await patient.arrived.get())
     patient.free.release()
-    patient.free.release()
-    await patient.arrived.get()
-    patient.free.release()
-    await asyncio.gather(*calls, training)
+    await first
+    arrived.append(await patient.arrived.get())
+    gateway, _ = await managed.opened()
+    texts = [gateway.renderer.tokenizer.decode(prompt) for prompt in arrived]
+    assert texts == ["Eval 0", "Train", "Eval 1"]  # one call for evaluation at once, and training does not wait for it
+    for _ in range(2):
+        patient.free.release()
+    await asyncio.gather(second, training)
     assert len(managed.current_nodes) == 3
 
 
@@ -101,6 +105,15 @@ async def test_only_what_was_asked_for_is_sent() -> None:
     assert set(server.calls[1]) == {*always, "max_tokens", "top_k", "stop", "seed"}
     assert server.known.added["<|im_end|>"] in server.calls[1]["stop_token_ids"]
     assert server.calls[1] | {"max_tokens": 64, "temperature": 0.7, "top_k": 40, "seed": 3} == server.calls[1]
+
+
+async def test_what_is_asked_beside_counts_and_a_stream_is_the_clients() -> None:
+    server = Server("Hello there")
+    managed = ManagedServer(server)
+    await managed.chat_completion(messages=[ASKED], extra_body={"min_p": 0.25}, tools=None)
+    assert server.calls[0]["min_p"] == 0.25
+    with pytest.raises(CallerError, match="its ManagedClient streams"):
+        await managed.chat_completion(messages=[ASKED], stream=True)
 
 
 async def test_a_server_that_was_sent_another_prompt_is_not_believed() -> None:
@@ -174,9 +187,25 @@ async def test_a_reset_forgets_and_goes_on() -> None:
     await managed.chat_completion(messages=[ASKED])
     _, second = await managed.opened()
     assert (len(managed.current_nodes), first.id == second.id) == (1, False)
-    await asyncio.gather(*managed._leaving)
-    assert [facts.id for facts in gateway._at_desk().registry.all_facts()] == [second.id]
+    await asyncio.gather(*leaving.LEAVING)
+    assert sessions_of(gateway) == [second.id]
     check(managed, server)
+
+
+def sessions_of(gateway: Gateway) -> list[str]:
+    return [facts.id for facts in gateway._at_desk().registry.all_facts()]
+
+
+async def test_a_session_ends_with_the_last_who_holds_its_server() -> None:
+    managed = ManagedServer(Server("Hello there"))
+    await managed.chat_completion(messages=[ASKED])
+    gateway, _ = await managed.opened()
+    assert len(sessions_of(gateway)) == 1
+    del managed
+    gc.collect()
+    await asyncio.sleep(0)
+    await asyncio.gather(*leaving.LEAVING)
+    assert sessions_of(gateway) == []
 
 
 async def test_rollouts_over_one_server_share_a_gateway_and_nothing_else() -> None:

@@ -77,9 +77,10 @@ class Engine(GivenEngine):
         super().__init__(None, model="policy", max_model_len=64, logprob_kind="raw")  # type: ignore[arg-type]
 
     async def score(self, ids: Ids, top_k: int, start: int = FIRST) -> Scored:
-        rows = len(ids) - start
-        top = np.tile(np.arange(top_k, dtype=np.int32), (rows, 1))
-        return Scored(start, np.full(rows, -0.5, np.float32), top, -top.astype(np.float32))
+        scored = len(ids) - start
+        best = np.arange(top_k, dtype=np.int32)
+        rows = np.broadcast_to(best, (scored, top_k))
+        return Scored(start, np.full(scored, -0.5, np.float32), rows, -rows.astype(np.float32))
 
 
 async def test_an_engine_of_ours_scores_too() -> None:

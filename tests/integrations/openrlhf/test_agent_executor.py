@@ -16,7 +16,7 @@ import pytest
 from tests.conftest import ROOT
 from tests.integrations.openrlhf.trainer import LlmEngine, rollouts
 
-PAGE = ROOT / "docs" / "from" / "OPENRLHF.md"
+PAGE = ROOT / "docs" / "from" / "openrlhf.md"
 BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
 OURS = "stenograph.integrations.openrlhf.agent_executor"
 

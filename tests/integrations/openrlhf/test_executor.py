@@ -118,6 +118,7 @@ async def test_a_session_stays_where_a_store_keeps_it(tmp_path: Any, closing: li
     with SqliteReader(tmp_path) as reader:
         whole, broken = reader.facts()
     assert (whole.state, whole.reward, whole.scores) == ("completed", 1.0, {"scores": 3.0, "steps": 7.0})
+    assert whole.metadata == {"prompt": "What is it like?", "label": "rain"}
     assert (broken.state, broken.reward, broken.error) == ("failed", None, "ValueError: the environment is broken")
     closing.clear()
 

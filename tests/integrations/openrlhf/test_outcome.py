@@ -46,7 +46,8 @@ def wrapped(error: Exception) -> Exception:
     ],
 )
 def test_who_is_to_blame(error: Exception, failure: Failure) -> None:
-    assert failed(error).failure is failed(wrapped(error)).failure is failure
+    grouped = ExceptionGroup("a task group's", [ValueError("another"), wrapped(error)])
+    assert [failed(one).failure for one in (error, wrapped(error), grouped)] == [failure] * 3
 
 
 @pytest.mark.parametrize("reward", [None, float("nan"), float("inf"), "much", [1.0, 2.0]])

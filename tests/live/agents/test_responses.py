@@ -45,6 +45,27 @@ async def test_codex(said: Model, tmp_path: Path) -> None:
     assert rollout == Rollout(turns=3, samples=1, notes=notes, protocols=("responses",)), output
 
 
+@pytest.fixture(scope="module")
+def strict() -> Model:
+    """Its template has no word for a developer, and takes one message of instructions."""
+    return models.model("qwen3.5")
+
+
+async def test_codex_where_the_template_would_refuse_what_it_says_as_the_developer(
+    strict: Model, tmp_path: Path
+) -> None:
+    steps = {ANSWER: ANSWER, "second.txt": saying(strict, None, RUN.read("second.txt"))}
+    steps[""] = saying(strict, None, RUN.read("first.txt"))
+    ways = Ways(
+        read=RUN.read, aside=tuple(Rule(when=when, say=f"Hm.\n</think>\n\n{say}") for when, say in steps.items())
+    )
+    async with rigged(strict, tmp_path, ways) as rig:
+        output = await codex(rig, "policy")
+        assert ANSWER in output
+        rollout = await rig.rollout("s")
+    assert (rollout.turns, rollout.samples, rollout.forks) == (3, 1, {}), output
+
+
 class Patch(Value):
     arguments: dict[str, JSON]
     then: str

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import socket
+import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -14,12 +15,14 @@ from typing import Any
 import aiohttp
 import pytest
 
+from stenograph.engine.script import Script
 from stenograph.integrations.atropos import sender
 from stenograph.integrations.atropos.trajectories import Trajectories
+from tests.conftest import NO_TOKENIZERS, ROOT, TOKENIZERS
 from tests.integrations.atropos.forwarding import SIZE, key, recorded
 from tests.integrations.atropos.groups import group, number_of
 from tests.live.consumers.installed import python
-from tests.live.processes import killed, process, said
+from tests.live.processes import engine, killed, process, said
 
 pytestmark = pytest.mark.live
 TRAINER = {
@@ -153,8 +156,35 @@ async def test_we_die_and_come_back_and_none_is_lost_or_made_up(tmp_path: Path) 
                 await killed(doomed)
         async with process(*worker, "last", "2") as last:
             assert await asyncio.wait_for(last.wait(), 90) == 0
-        wanted = recorded(tmp_path)
+        wanted = recorded(tmp_path / "store")
         await trainer.fetch_until(lambda: {key(one) for one in trainer.groups} == set(wanted))
         for one in trainer.groups:
             assert {field: one[field] for field in wanted[key(one)]} == wanted[key(one)]
         assert max(Counter(key(one) for one in trainer.groups).values()) <= 2
+
+
+async def test_the_page_for_those_who_come_from_there(tmp_path: Path) -> None:
+    tokenizer = TOKENIZERS / "qwen2.5"
+    if not tokenizer.is_dir():
+        pytest.skip(NO_TOKENIZERS)
+    page = (ROOT / "docs" / "from" / "atropos-api.md").read_text()
+    text = page.partition("```python\nimport asyncio")[2].partition("```")[0]
+    async with trained() as (api, trainer), engine(tmp_path, "vllm", tokenizer, Script()) as sampling:
+        for said_there, here in (
+            ("http://localhost:8000", api.url),
+            ("http://127.0.0.1:8100", sampling.url),
+            ('store="runs/a"', f'store="runs/a", tokenizer="{tokenizer}"'),
+            ("group_size=4", f"group_size={SIZE}"),
+            (", 4)", f", {SIZE})"),
+        ):
+            assert said_there in text
+            text = text.replace(said_there, here)
+        (tmp_path / "page.py").write_text(f"import asyncio{text}")
+        run = await asyncio.create_subprocess_exec(sys.executable, "page.py", cwd=tmp_path)
+        assert await asyncio.wait_for(run.wait(), 90) == 0
+        wanted = recorded(tmp_path / "runs" / "a")
+        assert list(wanted) == ["task-0", "task-1", "task-2"]
+        await trainer.fetch_until(lambda: len(trainer.groups) == len(wanted))
+        assert {key(one): one["tokens"] for one in trainer.groups} == {
+            name: one["tokens"] for name, one in wanted.items()
+        }

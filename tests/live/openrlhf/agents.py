@@ -39,6 +39,7 @@ def refused(code: str | None) -> Iterator[None]:
 
 
 class AgentExecutor(Recorded):
+    gateway_settings = {"grace": 60.0}  # noqa: RUF012  # Ray unpickles tokenizers meanwhile: this loop may stand still
     extra_log_defaults = {"calls": 0.0}  # noqa: RUF012  # as a user writes it
 
     def __init__(self) -> None:

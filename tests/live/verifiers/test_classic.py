@@ -59,8 +59,13 @@ class Kept(Value):
     steps: list[Step]
 
 
+class Told(Value):
+    rollouts: list[Kept]
+    knows_too_long: bool
+
+
 class Played(Value):
-    kept: list[Kept]
+    told: Told
     log: list[LoggedCall]
     gateway: httpx2.AsyncClient
 
@@ -77,19 +82,21 @@ async def played(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
         httpx2.AsyncClient(base_url=url) as client,
     ):
         told = await run(name, Path(__file__).parent / "programs" / "classic.py", url)
-        yield Played(msgspec.json.decode(told, type=list[Kept]), list(sampling.logged().values()), client)
+        yield Played(msgspec.json.decode(told, type=Told), list(sampling.logged().values()), client)
 
 
 async def test_every_turn_extends_the_last_and_is_what_the_engine_logged(played: Played) -> None:
-    steps = [step for rollout in played.kept for step in rollout.steps]
+    kept = played.told.rollouts
+    steps = [step for rollout in kept for step in rollout.steps]
     require_odd_spelling(FAMILY, (step.sampled for step in steps))
     assert Counter(step.said() for step in steps) == Counter(logged(played.log))
-    assert Counter(rollout.kind for rollout in played.kept) == dict.fromkeys(TURNS, 3)
-    for rollout in played.kept:
+    assert Counter(rollout.kind for rollout in kept) == dict.fromkeys(TURNS, 3)
+    for rollout in kept:
         assert len(rollout.steps) == TURNS[rollout.kind]
         for before, after in zip(rollout.steps, rollout.steps[1:], strict=False):
             assert after.prompt[: len(before.prompt) + len(before.sampled)] == before.prompt + before.sampled
         await require_one_branch(played.gateway, rollout)
+    assert played.told.knows_too_long
 
 
 async def require_one_branch(gateway: httpx2.AsyncClient, rollout: Kept) -> None:

@@ -9,7 +9,6 @@ from urllib.parse import urlsplit
 
 import httpx2
 import openai
-from openai._models import FinalRequestOptions
 
 from stenograph.clients import InProcess
 from stenograph.gateway import HERE, Gateway, Session
@@ -80,7 +79,8 @@ class ManagedClient(openai.AsyncOpenAI):
 
     with_options = copy
 
-    async def _prepare_options(self, options: FinalRequestOptions) -> FinalRequestOptions:
+    async def _prepare_options(self, options: Any) -> Any:
+        """The SDK's own hook, before a body is written."""
         told = TOLD.get(options.url)
         if told is not None and isinstance(options.json_data, dict):
             options.json_data = {**told, **options.json_data}

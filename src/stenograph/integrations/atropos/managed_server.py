@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import openai
@@ -18,6 +17,7 @@ from stenograph.integrations.atropos import nodes, prompts, scores
 from stenograph.integrations.atropos.backend import Backend
 from stenograph.integrations.atropos.client import options_for
 from stenograph.integrations.atropos.engine import spelled
+from stenograph.integrations.atropos.leaving import on_leaving
 from stenograph.integrations.atropos.nodes import SequenceNode, State
 from stenograph.integrations.atropos.speech import Speech, as_json
 
@@ -30,6 +30,7 @@ class _Current(NamedTuple):
     gateway: Gateway
     session: Session
     speech: Speech
+    leave: Callable[[], object]
 
 
 class ManagedServer:
@@ -50,7 +51,6 @@ class ManagedServer:
         self.tokenizer = self._backend.tokenizer
         self._history = "verbatim" if preserve_think_blocks else "template"
         self._current: _Current | None = None
-        self._leaving: set[asyncio.Task[None]] = set()
         timeout = self._backend.timeout
         self._client = openai.AsyncOpenAI(**options_for(self.opened, f"{HERE}/v1"), timeout=timeout)
 
@@ -65,23 +65,15 @@ class ManagedServer:
     def get_state(self) -> State:
         if self._current is None:
             return {"sequences": {}, "tree": {}} if self.track_tree else {"nodes": []}
-        gateway, session, _ = self._current
+        gateway, session = self._current[:2]
         turns = list(session.turns.values())
         return nodes.state(turns, gateway.renderer.tokenizer, track_tree=self.track_tree)
 
     def reset(self) -> None:
         """Forgets. In a gateway of the caller's own the record stays, and the session is complete."""
         current, self._current = self._current, None
-        if current is None:
-            return
-        with contextlib.suppress(RuntimeError):  # no loop runs any more, and so no gateway
-            loop, session = asyncio.get_running_loop(), current.session
-            if not self._backend.owns_gateway:
-                session.finish()
-                return
-            leaving = loop.create_task(session.delete())
-            self._leaving.add(leaving)
-            leaving.add_done_callback(self._leaving.discard)
+        if current is not None:
+            current.leave()
 
     async def get_logprobs(self, **fields: Any) -> dict[str, Any]:
         """How likely each token of a prompt is: of `messages`, a `prompt`, or `input_ids`."""
@@ -112,7 +104,9 @@ class ManagedServer:
         gateway = (await self._backend.running()).gateway
         if self._current is None:
             session = gateway.session(history=self._history)
-            self._current = _Current(gateway, session, Speech(session.turns, gateway.renderer.tokenizer))
+            speech = Speech(session.turns, gateway.renderer.tokenizer)
+            leave = on_leaving(self, session, kept=not self._backend.owns_gateway)
+            self._current = _Current(gateway, session, speech, leave)
         return self._current
 
     async def _asked(self, path: str, body: dict[str, JSON], kind: type[Answer]) -> Answer:
@@ -122,7 +116,7 @@ class ManagedServer:
             return await self._client.post(path, cast_to=kind, body={"model": running.gateway.model, **body})
 
     async def _prompt(self, messages: Sequence[JSON], tools: JSON) -> dict[str, JSON]:
-        gateway, _, speech = await self._now()
+        gateway, _, speech, _ = await self._now()
         told = speech.as_recorded(messages)
         ids = await prompts.ids(self._client, {"messages": told, **({"tools": tools} if tools else {})})
         return {"prompt": spelled(gateway.renderer.tokenizer, ids), "input_ids": ids}

@@ -28,7 +28,7 @@ async def of_server(server: Any, fields: Mapping[str, JSON]) -> dict[str, Any]:
 
 async def of_engine(gateway: Gateway, fields: Mapping[str, JSON]) -> dict[str, Any]:
     """Of an engine of ours that can score."""
-    engine = gateway.engine
+    engine = gateway.engines[0]
     if not isinstance(engine, Scoring):
         raise NotImplementedError(f"{type(engine).__name__} does not score, so it has no get_logprobs")
     prompt = fields.get("input_ids")
@@ -41,8 +41,8 @@ async def of_engine(gateway: Gateway, fields: Mapping[str, JSON]) -> dict[str, A
     return rectangular(
         {
             "prompt_tokens": list(prompt),
-            IDS: [[], *scored.top_ids.tolist()],
-            LOGPROBS: [[], *scored.top_logprobs.tolist()],
+            IDS: [[NO_ID] * top_k, *scored.top_ids.tolist()],
+            LOGPROBS: [[NO_LOGPROB] * top_k, *scored.top_logprobs.tolist()],
         }
     )
 

@@ -17,6 +17,7 @@ from openai.types.chat.chat_completion_message_function_tool_call import (
 )
 
 from stenograph.core import JSON, Message, Turn
+from stenograph.errors import CallerError
 from stenograph.session.plain import Spelling
 
 
@@ -46,8 +47,10 @@ class Call(_AsDict, ChatCompletionMessageFunctionToolCall):
 def as_json(fields: dict[str, Any]) -> dict[str, JSON]:
     """A body. Environments put the SDK's own messages, and calls of earlier answers, into their histories."""
     said = {name: value for name, value in fields.items() if value is not None}
-    body: dict[str, JSON] = pydantic_core.to_jsonable_python({**said, **(said.pop("extra_body", None) or {})})
-    body.pop("extra_body", None)
+    if said.get("stream"):
+        raise CallerError("stream: a managed server answers whole; its ManagedClient streams", param="stream")
+    extra = said.pop("extra_body", {})
+    body: dict[str, JSON] = pydantic_core.to_jsonable_python({**said, **extra})
     return body
 
 

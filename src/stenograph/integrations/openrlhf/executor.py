@@ -69,7 +69,8 @@ class Executor(ABC):
         wanted = Wanted(llm_engine, hf_tokenizer, max_length, type(sampling_params))
         place = await self._places().at(wanted, self.gateway_settings)
         trainers = defaults_of(sampling_params)
-        session = place.gateway.session(sampling={"defaults": trainers})
+        texts = {name: one for name, one in (("prompt", prompt), ("label", label)) if isinstance(one, str)}
+        session = place.gateway.session(sampling={"defaults": trainers}, metadata=texts)
         try:
             if images:
                 outcome = Outcome(failure=Failure.IMAGES, detail="images have no place in a record of tokens")

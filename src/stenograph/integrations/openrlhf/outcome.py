@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import functools
 import logging
 import math
 from collections.abc import Collection, Iterator, Mapping
@@ -116,16 +117,24 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
     while error is not None and id(error) not in seen:
         seen.add(id(error))
         yield error
+        if isinstance(error, BaseExceptionGroup):
+            for one in error.exceptions:
+                yield from _chain(one)
         error = error.__cause__ or error.__context__
 
 
 def _logs(given: Mapping[str, Any], declared: Collection[str]) -> dict[str, float]:
     """Nothing but what is declared: upstream joins a batch's logs by name, and fails where a sample lacks one."""
-    undeclared = [name for name in given if name not in declared]
-    if undeclared:
-        log.warning("extra_logs of %s are left out: name them in `extra_log_defaults`", ", ".join(undeclared))
+    for name in given.keys() - set(declared):
+        _warn_of(name)
     numbers = {name: _number(given.get(name)) for name in declared}
     return {name: number for name, number in numbers.items() if number is not None}
+
+
+@functools.cache
+def _warn_of(name: str) -> None:
+    """Once: each of a run's rollouts is the same there."""
+    log.warning("extra_logs of %s are left out: name them in `extra_log_defaults`", name)
 
 
 def _number(value: Any) -> float | None:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import functools
 import socket
+import threading
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -52,6 +52,8 @@ class Place:
         self._llm_engine = wanted.llm_engine
         """Kept, so that its `id` stays its own."""
         self._loop = asyncio.get_running_loop()
+        self._opening = threading.Lock()
+        self._door: socket.socket | None = None
         self._serving: tuple[uvicorn.Server, asyncio.Task[None]] | None = None
         engine = GivenEngine(
             TrainersEngine(wanted.llm_engine, wanted.params),
@@ -69,16 +71,18 @@ class Place:
         app = WithTokenIds(self.gateway.app)
         return openai_client(app, f"{HERE}/s/{session.id}/v1", session.api_key, {"timeout": None})
 
-    @functools.cached_property
+    @property
     def url(self) -> str:
         """Also asked for in other threads: what is bound here is answered by the loop."""
-        door = bound(LOOPBACK, 0)
-        door.listen()
-        server = _Quiet(configured(self.gateway.app))
-        self._loop.call_soon_threadsafe(self._serve, server, door)
-        return f"http://{LOOPBACK}:{door.getsockname()[1]}"
+        with self._opening:
+            if self._door is None:
+                self._door = bound(LOOPBACK, 0)
+                self._door.listen()
+                self._loop.call_soon_threadsafe(self._serve, self._door)
+        return f"http://{LOOPBACK}:{self._door.getsockname()[1]}"
 
-    def _serve(self, server: uvicorn.Server, door: socket.socket) -> None:
+    def _serve(self, door: socket.socket) -> None:
+        server = _Quiet(configured(self.gateway.app))
         self._serving = server, self._loop.create_task(server.serve(sockets=[door]))
 
     async def close(self) -> None:

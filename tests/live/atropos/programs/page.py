@@ -1,4 +1,4 @@
-"""The two blocks of docs/from/ATROPOS.md, each as an environment's method: what the engine was sent and said, and what
+"""The two blocks of docs/from/atropos.md, each as an environment's method: what the engine was sent and said, and what
 is handed to the trainer."""
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ async def played(block: str, folder: str) -> dict[str, Any]:
 
 
 async def main(folder: str) -> None:
-    page = (ROOT / "docs" / "from" / "ATROPOS.md").read_text()
+    page = (ROOT / "docs" / "from" / "atropos.md").read_text()
     blocks = dict(re.findall(r"```python\n# (before|after)\n(.*?)```", page, re.DOTALL))
     print(json.dumps({name: await played(block, folder) for name, block in blocks.items()}))
 

@@ -1,4 +1,4 @@
-"""Rollouts as an environment of Atropos' makes them: its own `ServerManager` and `VLLMServer`, transformers' tokenizer.
+"""Rollouts as an environment of Atropos' makes them: its own `ServerManager`, with our method, and `VLLMServer`.
 
 Prints what the engine was sent and said, and the nodes.
 """
@@ -13,6 +13,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[4] / "src"))
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+from atroposlib.envs.server_handling.server_manager import ServerManager
 from vllm_like import Vllm, managed_by_theirs
 
 from stenograph.integrations.atropos import managed_server
@@ -24,7 +25,8 @@ ASKED = {"role": "user", "content": "How many?"}
 async def main(folder: str) -> None:
     vllm = Vllm(LINES)
     manager = await managed_by_theirs(vllm, folder)
-    async with managed_server(manager, tokenizer=vllm.tokenizer) as managed:
+    ServerManager.managed_server = managed_server
+    async with manager.managed_server(tokenizer=vllm.tokenizer) as managed:
         answer = await managed.chat_completion(messages=[ASKED], max_tokens=64)
         history = [ASKED, answer.choices[0].message, ASKED]
         await managed.chat_completion(messages=history, max_tokens=64, split="eval")

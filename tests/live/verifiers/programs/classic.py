@@ -100,6 +100,17 @@ async def alone(root: str) -> list[dict[str, Any]]:
     return told
 
 
+async def too_long(root: str) -> bool:
+    """A prompt that does not fit: verifiers knows it by the words of the error, and ends the rollout as a long one."""
+    client: Any = AsyncOpenAI(base_url=f"{root}/s/long/v1", api_key="EMPTY")
+    asked = {"prompt": [{"role": "user", "content": "Why? " * 9000}], "example_id": 0}
+    environment = environments()["single"]
+    state = await environment.rollout(
+        asked, vf.OpenAIChatCompletionsClient(client) if ANEW else client, "policy", dict(SAMPLING)
+    )
+    return state["error"] is None and state["prompt_too_long"] and not state["trajectory"]
+
+
 def kept(kind: str, session: str, state: Any) -> dict[str, Any]:
     if state["error"] is not None:
         raise RuntimeError(f"{kind}: {state['error']!r}")
@@ -109,7 +120,9 @@ def kept(kind: str, session: str, state: Any) -> dict[str, Any]:
 
 
 async def main() -> None:
-    print(json.dumps([*await shared(sys.argv[1]), *await alone(sys.argv[1])]))
+    root = sys.argv[1]
+    rollouts = [*await shared(root), *await alone(root)]
+    print(json.dumps({"rollouts": rollouts, "knows_too_long": await too_long(root)}))
 
 
 if __name__ == "__main__":
