@@ -44,7 +44,7 @@ async def hired(specs: Sequence[TeacherSpec], student: OfTeacher, store: Store) 
     renderer: Renderer | None = None
     try:
         for spec in specs:
-            tutor, pupil = await _tutor(spec, student)
+            tutor, pupil = await tutored(spec, student)
             tutors.append(tutor)
             renderer = pupil.renderer() if spec.framing else renderer
     except BaseException:
@@ -54,7 +54,8 @@ async def hired(specs: Sequence[TeacherSpec], student: OfTeacher, store: Store) 
     return Teachers(store, tutors, renderer)
 
 
-async def _tutor(spec: TeacherSpec, student: OfTeacher) -> tuple[Tutor, Student]:
+async def tutored(spec: TeacherSpec, student: OfTeacher) -> tuple[Tutor, Student]:
+    """One of them."""
     where = engine_spec(spec.engine)
     engine, info, loaded = await connected(where, spec.tokenizer, spec.name)
     try:

@@ -357,7 +357,8 @@ async def test_weights_of_another_model_change_nothing(engine: Any) -> None:
     ):
         with pytest.raises(ConfigError, match=words):
             await engine.replace(weights, version="2")
-    assert await engine.score(np.arange(20, dtype=np.int32), 0) == before
+    after = await engine.score(np.arange(20, dtype=np.int32), 0)
+    assert after.logprobs.tolist() == before.logprobs.tolist()
     deltas = await said(engine, request(max_tokens=2, ignore_eos=True))
     assert {run.version for delta in deltas for run in delta.versions} == {"1"}
 

@@ -83,8 +83,10 @@ ENGINES = [
     case("vllm", lambda: VllmEngine(VLLM), 0.05, None, bool(VLLM)),
     case("sglang", lambda: SglangEngine(SGLANG), 0.05, None, bool(SGLANG)),
 ]
-"""By how much a logprob may differ on average, and at worst. bfloat16 rounds each layer, and at single tokens that adds
-up to more than its mean: that is told and not judged."""
+"""By how much a token's logprob may differ on average, and at worst. bfloat16 rounds each layer, and at single tokens
+that adds up to more than its mean: that is told and not judged."""
+RARER = 1.2
+"""The further down a row an alternative stands, the less likely it is, and the more of its logprob is rounding."""
 
 
 async def tutored(engine: Any, at_once: int = 1) -> Tutor:
@@ -110,7 +112,7 @@ async def test_what_it_says_is_what_the_model_says(make: Any, mean: float, worst
         best = np.abs(rows.logprobs[1:] - truth(length).topk(top_k).values.numpy())
         for what, apart in (("tokens", tokens), ("best", best)):
             print(f"{length} tokens, k={top_k}, {what}: mean {apart.mean():.5f} max {apart.max():.5f}")
-            assert length < 10 or apart.mean() < mean
+            assert length < 10 or apart.mean() < mean * (RARER if what == "best" else 1)
             assert worst is None or apart.max() < worst
     await tutor.close()
 

@@ -65,6 +65,24 @@ class ObjectTokenizer(Tokenizer):
     def stream(self) -> TokenStream:
         return _ObjectStream(self)
 
+    def encode_all(self, texts: Sequence[str]) -> list[list[int]]:
+        return [self.encode(text) for text in texts]
+
+    def decode_each(self, ids: Iterable[int]) -> list[str]:
+        return [self.decode([id]) for id in ids]
+
+    @property
+    def pieces(self) -> dict[int, str]:
+        """Of its whole vocabulary, where it tells that; else of the words that it has by name."""
+        if not hasattr(self._given, "get_vocab"):
+            return self._words
+        return {int(id): str(piece) for piece, id in self._given.get_vocab().items()}
+
+    @property
+    def tables(self) -> dict[str, JSON]:
+        """It shows none."""
+        return {}
+
     def text_of(self, id: int) -> str:
         return self._words.get(id) or self.decode([id])
 

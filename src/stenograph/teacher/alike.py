@@ -71,6 +71,8 @@ def _other_pieces(student: Tokenizer, teacher: Tokenizer) -> Iterator[str]:
 
 def _equal_tables(student: Tokenizer, teacher: Tokenizer) -> bool:
     ours, theirs = student.tables, teacher.tables
+    if not ours or not theirs:
+        return False
     return all(ours[name] == theirs[name] for name in TABLES) and _added(ours) == _added(theirs)
 
 

@@ -43,14 +43,15 @@ def _distill(group: list[Sample]) -> dict[str, JSON]:
     width = max((one.top_k for one in teachings if one), default=0)
     if not width:
         return {"distill_token_ids": None, "distill_logprobs": None}
-    tables = [_tables(one, len(sample.tokens), width) for sample, one in zip(group, teachings, strict=True)]
+    rows = [tables(one, len(sample.tokens), width) for sample, one in zip(group, teachings, strict=True)]
     return {
-        "distill_token_ids": [ids for ids, _ in tables],
-        "distill_logprobs": [logprobs for _, logprobs in tables],
+        "distill_token_ids": [ids for ids, _ in rows],
+        "distill_logprobs": [logprobs for _, logprobs in rows],
     }
 
 
-def _tables(teaching: Teaching | None, length: int, width: int) -> tuple[list[JSON], list[JSON]]:
+def tables(teaching: Teaching | None, length: int, width: int) -> tuple[list[JSON], list[JSON]]:
+    """A sequence's ids and logprobs, position by position."""
     if teaching is None:
         return [[UNKNOWN] * width] * length, [[0.0] * width] * length
     lacking = width - teaching.top_k
