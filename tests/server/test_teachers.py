@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import sys
 from pathlib import Path
 
 import httpx2
@@ -72,6 +74,33 @@ async def test_a_teacher_of_other_tokens_is_refused_before_any_rollout() -> None
         with pytest.raises(ConfigError, match=r"teacher large: its tokenizer is not the student's: id 0 is '.*' to"):
             async with Gateway(engine="scripted=", teacher=[f"large=vllm={url}"]):
                 raise AssertionError("it opened")
+
+
+@pytest.mark.parametrize(("served", "code"), [("smollm2", 0), ("qwen2.5", 2)])
+async def test_serve_asks_no_teacher_of_other_tokens_for_anything(tmp_path: Path, served: str, code: int) -> None:
+    """From the file to the exit code: it never says that it is ready."""
+    folder = TOKENIZERS / served
+    if code and not folder.is_dir():
+        pytest.skip("no ../shared/tokenizers beside the repository")
+    async with serving(str(folder) if code else served) as (server, url):
+        config = tmp_path / "one.toml"
+        config.write_text(f'[[teacher]]\nname = "large"\nengine = "vllm={url}"\n')
+        command = ("serve", "--engine", "scripted=", "--store", ":memory:", "--port", "0", "--config", str(config))
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "stenograph", *command),
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        assert process.stdout
+        assert process.stderr
+        ready = await process.stdout.readline()
+        assert ready.startswith(b"stenograph ready") == (code == 0)
+        if not code:
+            process.terminate()
+        *_, last = (await process.stderr.read()).decode().splitlines()
+        assert await process.wait() == code
+        assert ("its tokenizer is not the student's" in last) == bool(code)
+        assert server.prompts == []
 
 
 async def test_a_teacher_whose_tokenizer_is_nowhere_is_refused() -> None:
