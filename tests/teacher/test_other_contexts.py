@@ -174,8 +174,8 @@ async def test_beside_one_that_cannot_be_written_the_others_are_asked_once(tmp_p
             await session.openai().completions.create(model="m", prompt="Once", max_tokens=4)
             await rollout(session)
             told = await asyncio.gather(session.taught("large"), session.taught("large"))
-    for samples in told:
-        assert [sample.teachers == {} for sample in samples].count(True) == 1
+    for found in told:
+        assert [sample.teachers == {} for sample in found].count(True) == 1
     assert len(server.prompts) == len({tuple(prompt) for prompt in server.prompts})
 
 
