@@ -55,6 +55,8 @@ class Plan(NamedTuple):
     """What somebody else is scoring."""
     failures: list[Lesson]
     """Of what cannot even be sent."""
+    held: dict[str, Lesson]
+    """By key, what was scored for other sessions and is this one's too."""
 
 
 class Tally(Value):
@@ -127,7 +129,7 @@ class Teachers:
     def _planned(self, tutor: Tutor, readings: Sequence[Reading], failed: dict[str, str]) -> Plan:
         """One that cannot be scored is noted in `failed`. In the order in which they will be sent: a run that several
         share is asked with the first of them, which computes it in any case."""
-        plan = Plan([], [], [])
+        plan = Plan([], [], [], {})
         claimed: set[str] = set()
         for reading in sorted(readings, key=lambda one: sorting(one.sample.tokens)):
             try:
@@ -135,7 +137,10 @@ class Teachers:
             except CallerError as error:
                 failed[reading.sample.id] = error.message
                 continue
-            runs = lessons.lacking(asked, self._store.lessons(lessons.keys(asked)))
+            known = {**self._store.lessons(lessons.keys(asked)), **plan.held}
+            shared = lessons.held(asked, known, reading.sample.session_id)
+            plan.held.update((one.key, one) for one in shared if one.key not in self._under_way)
+            runs = lessons.lacking(asked, known)
             plan.elsewhere.extend(self._under_way[run.key] for run in runs if run.key in self._under_way)
             mine = [run for run in runs if run.key not in self._under_way and run.key not in claimed]
             try:
@@ -174,8 +179,8 @@ class Teachers:
 
         self._under_way |= {run.key: job.over for job in plan.jobs for run in job.runs}
         try:
-            if plan.failures:
-                await self._store.commit(plan.failures)
+            if noted := [*plan.failures, *plan.held.values()]:
+                await self._store.commit(noted)
             await in_order([job.ids for job in plan.jobs], tutor.at_once, one)
         finally:
             for job in plan.jobs:
