@@ -10,7 +10,6 @@ from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-import msgspec
 from numpy.typing import NDArray
 from starlette.types import ASGIApp
 

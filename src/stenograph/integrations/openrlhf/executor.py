@@ -126,7 +126,7 @@ def _cancelled_from_outside(error: BaseException) -> bool:
 
 
 async def _ended(session: Session, outcome: Outcome) -> None:
-    """An agent has its session's key, and may have ended or deleted it already: what was sampled is its sample still."""
+    """An agent has the key of its session, and may have ended or deleted it: what was sampled is its sample still."""
     if outcome.failure is not None:
         log.warning("session %s is not trained, %s: %s", session.id, outcome.failure, outcome.detail)
     with contextlib.suppress(Conflict, NotFound):
