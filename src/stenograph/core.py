@@ -661,7 +661,7 @@ class Lesson(Value, kw_only=True):
     key: str
     """Names the teacher, all ids up to the last of these tokens, and the first of them."""
     session_id: str
-    """Whose sample it was scored for first: it is forgotten with that session."""
+    """Whose sample it was scored for."""
     top_k: int
     token_ids: Ids
     """`top_k` of each token, best first, one token's behind the other's."""
@@ -670,6 +670,8 @@ class Lesson(Value, kw_only=True):
     token_logprobs: Logprobs
     """Of the tokens themselves."""
     error: str | None = None
+    also: tuple[str, ...] = ()
+    """Other sessions that have the same tokens: it is forgotten with the last of them."""
 
     def __post_init__(self) -> None:
         wanted = self.top_k * len(self.token_logprobs)

@@ -165,6 +165,23 @@ async def test_parquet_has_all_of_it(tmp_path: Path) -> None:
         assert dict(row["teacher_info"]) == whole["teacher_info"]
 
 
+async def test_a_student_that_is_not_the_records_is_told(
+    tmp_path: Path, shared_tokenizers: dict[str, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A teacher that is compared with its own tokenizer is alike, whoever the student was."""
+    store, other = tmp_path / "store", str(shared_tokenizers["qwen2.5"])
+    await recorded(store, sessions=1)
+    async with serving(other) as (_, url):
+        assert await score(store, url) == 2
+        assert "recorded with another tokenizer file" in capsys.readouterr().err
+        assert await score(store, url, "--tokenizer", "smollm2") == 2
+        said = capsys.readouterr().err
+        assert "its tokenizer is not the student's: id 0 is" in said
+        assert said.count("\n") == 1
+        assert await score(store, url, "--tokenizer", other) == 0
+        assert capsys.readouterr().err.startswith(f"stenograph: --tokenizer {other}: the samples were recorded with")
+
+
 NOWHERE = "http://127.0.0.1:9"
 
 

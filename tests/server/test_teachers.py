@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import httpx2
@@ -14,6 +16,7 @@ from stenograph import ConfigError, Gateway, NotFound
 from stenograph.clients import InProcess
 from stenograph.core import JSON, Sample
 from stenograph.gateway import HERE
+from stenograph.store.sqlite import FILE
 from tests.conftest import TOKENIZERS
 from tests.demo.acted import needs_model
 from tests.teacher.served import rollout, serving
@@ -26,6 +29,11 @@ async def get(gateway: Gateway, path: str) -> tuple[int, JSON]:
     async with httpx2.AsyncClient(transport=InProcess(gateway.app), base_url=HERE) as http:
         response = await http.get(path)
     return response.status_code, msgspec.json.decode(response.content)
+
+
+async def delete(gateway: Gateway, path: str) -> int:
+    async with httpx2.AsyncClient(transport=InProcess(gateway.app), base_url=HERE) as http:
+        return (await http.delete(path)).status_code
 
 
 def check(samples: list[Sample]) -> None:
@@ -53,6 +61,28 @@ async def test_a_teacher_is_asked_for_what_is_not_on_record(tmp_path: Path) -> N
         status, body = await get(gateway, f"/sessions/{session.id}/samples?teacher=large")
         assert status == 200, "what it said is on record, whether it is there or not"
         assert [one["teachers"] for one in body["samples"]] == [one.to_json()["teachers"] for one in samples]
+
+
+async def test_what_two_sessions_share_outlives_either(tmp_path: Path) -> None:
+    """It is asked once, and forgotten with the last of them."""
+    async with serving() as (server, url):
+        large = {"name": "large", "engine": f"vllm={url}", "positions": "all"}
+        async with Gateway(engine="scripted=", store=str(tmp_path), teacher=[large]) as gateway:
+            messages: list[JSON] = [{"role": "user", "content": "the same"}]
+            sessions = [gateway.session(f"s{place}") for place in range(3)]
+            for session in sessions:
+                await session.openai().chat.completions.create(model="m", messages=messages, max_tokens=4)
+                await session.taught("large")
+            (before,) = await sessions[2].taught("large")
+            sent = len(server.prompts)
+            for session in sessions[:2]:
+                assert await delete(gateway, f"/sessions/{session.id}") == 204
+            (after,) = await sessions[2].taught("large")
+            assert after.to_json() == before.to_json()
+            assert len(server.prompts) == sent
+            assert await delete(gateway, f"/sessions/{sessions[2].id}") == 204
+    with closing(sqlite3.connect(tmp_path / FILE)) as connection:
+        assert connection.execute("SELECT count(*) FROM lesson").fetchone() == (0,)
 
 
 async def test_who_is_no_teacher_is_said_to_be_none() -> None:

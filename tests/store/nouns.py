@@ -221,7 +221,8 @@ def parts_of(length: int) -> st.SearchStrategy[Part]:
 def lessons(draw: st.DrawFn) -> Lesson:
     tokens, top_k = draw(st.integers(0, 4)), draw(st.integers(0, 3))
     tops = {"token_ids": array("<i4", tokens * top_k), "logprobs": array("<f4", tokens * top_k)}
-    return draw(whole(Lesson, top_k=st.just(top_k), token_logprobs=array("<f4", tokens), **tops))
+    key = st.text("0123456789abcdef", min_size=1)  # a digest: of SQLite's JSON no text with a NUL in it comes back
+    return draw(whole(Lesson, key=key, top_k=st.just(top_k), token_logprobs=array("<f4", tokens), **tops))
 
 
 contexts = st.integers(0, 20).flatmap(lambda length: array("<i4", length))

@@ -96,6 +96,28 @@ def test_what_a_text_or_an_id_can_show_is_shown(what: str) -> None:
     assert "\n" not in "".join(found)
 
 
+def test_a_merge_that_only_the_teacher_has_is_shown() -> None:
+    """It is no added token, and no pair of pieces that are drawn by chance spells it."""
+
+    def without_late_ones(tables: JSON) -> None:
+        tables["added_tokens"] = [
+            token for token in tables["added_tokens"] if token["id"] < len(tables["model"]["vocab"])
+        ]
+
+    ours = changed(without_late_ones)
+    known = ours.pieces.values()
+    letters = [piece for piece in known if len(piece) > 1 and piece.isalpha()]
+    one, other = next((one, other) for one in letters for other in letters if one + other not in known)
+
+    def one_more_merge(tables: JSON) -> None:
+        tables["model"]["vocab"][one + other] = len(tables["model"]["vocab"])
+        tables["model"]["merges"].append([one, other])
+
+    teacher = changed(one_more_merge, ours._spec)
+    assert ours.pieces.items() < teacher.pieces.items()
+    assert f"'{one}{other}'={ours.vocab_size} to the teacher" in differences(ours, teacher)[0]
+
+
 def test_real_tokenizers_are_like_themselves_and_like_no_other(shared_tokenizers: dict[str, Path]) -> None:
     """Whatever stands around its tables: a file that was written again is another file."""
     names = ["qwen2.5", "llama3.1", "mistral-7b-v0.3"]

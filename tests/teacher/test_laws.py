@@ -11,7 +11,8 @@ import msgspec
 import pytest
 from hypothesis import given
 
-from stenograph.core import Sample, Teaching, Turn
+from stenograph.core import Ids, Sample, Teaching, Turn
+from stenograph.engine.scoring import Scored
 from stenograph.errors import CallerError, EngineError, EngineUnavailable, Overloaded
 from stenograph.export.sample import samples
 from stenograph.store.memory import MemoryStore
@@ -148,6 +149,42 @@ async def test_two_that_ask_at_once_share_the_work() -> None:
     first, second = await asyncio.gather(*(house.taught("toy", readings(found)) for _ in range(2)))
     assert [plain(teaching(one)) for one in first] == [plain(teaching(one)) for one in second]
     assert len(engine.asked) == 8
+
+
+async def test_a_run_that_somebody_else_took_up_is_theirs() -> None:
+    """The first to ask fails at one of two, and is still at the other while the second is at the one that failed: a
+    third waits for the second, also when the first has ended meanwhile."""
+    found = samples(FACTS, [turn(call("a", context=ids(1))), turn(call("b", context=ids(2)))])
+    broken, other = (one.tokens.tolist() for one in sorted(found, key=lambda one: one.tokens.tolist()))
+    engine, answers = Toy(), iter([CallerError("not this one"), None])
+    gates = {1: asyncio.Event(), 2: asyncio.Event()}
+    begun = {1: asyncio.Event(), 2: asyncio.Event()}
+
+    class Slow(Toy):
+        async def score(self, sequence: Ids, top_k: int, start: int = 1) -> Scored:
+            kind = 1 if sequence.tolist() == other else 2
+            if kind == 1 or engine.asked:
+                begun[kind].set()
+                await gates[kind].wait()
+            return await engine.score(sequence, top_k, start)
+
+    engine.fails = lambda sequence: next(answers) if sequence == broken else None
+    house = teachers(MemoryStore(), Slow())
+    first = asyncio.ensure_future(house.taught("toy", readings(found)))
+    await begun[1].wait()
+    for _ in range(10):
+        await asyncio.sleep(0)
+    one_that_failed = [one for one in found if one.tokens.tolist() == broken]
+    second = asyncio.ensure_future(house.taught("toy", readings(one_that_failed)))
+    await begun[2].wait()
+    gates[1].set()
+    await first
+    third = asyncio.ensure_future(house.taught("toy", readings(one_that_failed)))
+    for _ in range(10):
+        await asyncio.sleep(0)
+    gates[2].set()
+    await asyncio.gather(second, third)
+    assert len([1 for sequence, _ in engine.asked if sequence == broken]) == 2
 
 
 async def test_more_alternatives_are_asked_for_and_fewer_are_there() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -160,6 +162,21 @@ async def test_what_cannot_be_put_into_it_is_marked() -> None:
             (plain_text,) = await session.taught("large")
             assert plain_text.teacher_info
             assert "no template wrote it" in str(plain_text.teacher_info["large"].error)
+
+
+@needs_model
+async def test_beside_one_that_cannot_be_written_the_others_are_asked_once(tmp_path: Path) -> None:
+    """That it cannot is made durable, and meanwhile somebody else asks."""
+    async with serving() as (server, url):
+        hinted = {"name": "large", "engine": f"vllm={url}", "system": "x"}
+        async with Gateway(engine="scripted=", store=str(tmp_path), teacher=[hinted]) as gateway:
+            session = gateway.session("s")
+            await session.openai().completions.create(model="m", prompt="Once", max_tokens=4)
+            await rollout(session)
+            told = await asyncio.gather(session.taught("large"), session.taught("large"))
+    for found in told:
+        assert [sample.teachers == {} for sample in found].count(True) == 1
+    assert len(server.prompts) == len({tuple(prompt) for prompt in server.prompts})
 
 
 @needs_model

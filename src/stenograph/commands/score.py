@@ -93,6 +93,12 @@ def _student(chosen: Settings, teacher: Loaded, recorded: set[str]) -> Student:
     files, tokenizer = teacher
     if chosen.tokenizer is not None:
         files, tokenizer = model_files(chosen.tokenizer)
+        if recorded != {tokenizer.hash}:  # a trainer's own object has no file, so it cannot be refused
+            print(
+                f"stenograph: --tokenizer {chosen.tokenizer}: the samples were recorded with another file, or with a "
+                "trainer's own object: that it says the same is taken on trust",
+                file=sys.stderr,
+            )
     elif recorded != {tokenizer.hash}:
         raise ConfigError(
             f"the samples were recorded with another tokenizer file than {files.name} has: give --tokenizer, the "

@@ -31,6 +31,8 @@ WHERE session_id = ? ORDER BY turn.seq, place"""
 
 _SIDECARS = """SELECT sidecar.value FROM part JOIN turn ON turn.id = turn_id JOIN call ON call.id = call_id,
 json_each(part.rest, '$.sidecars') AS sidecar WHERE session_id"""
+_HEIR = """SELECT value FROM json_each(lesson.rest, '$.also') WHERE value != :id AND value IN (SELECT id FROM session)
+LIMIT 1"""
 _LESSONS = "SELECT * FROM lesson WHERE key IN (SELECT value FROM json_each(?))"
 
 _FORGET = (
@@ -40,11 +42,12 @@ _FORGET = (
         SELECT turn.id FROM turn JOIN call ON call.id = call_id WHERE session_id = :id)""",
     "DELETE FROM turn WHERE call_id IN (SELECT id FROM call WHERE session_id = :id)",
     "DELETE FROM call WHERE session_id = :id",
+    f"UPDATE lesson SET session_id = ({_HEIR}) WHERE session_id = :id AND EXISTS ({_HEIR})",
     "DELETE FROM lesson WHERE session_id = :id",
     "DELETE FROM session WHERE id = :id",
 )
-"""Calls refer to turns and turns to calls, so one of the two lets go first. Sidecars go with the last session that
-names them; tools and template arguments stay: they are small, and nearly all sessions share them."""
+"""Calls refer to turns and turns to calls, so one of the two lets go first. Sidecars and lessons go with the last
+session that names them; tools and template arguments stay: they are small, and nearly all sessions share them."""
 
 
 def statements(records: Sequence[Record]) -> list[Statement]:

@@ -2,7 +2,7 @@
 
 Tables and behaviour both count. Every id that the student has must name the same piece, and every text must become the
 same ids. Where all tables of the two are equal, that is proven; where they are not, a panel of texts decides: each
-piece of the vocabulary as text, pairs of them, each added token among its neighbours, and what normalizers and
+piece of either vocabulary as text, pairs of them, each added token among its neighbours, and what normalizers and
 pre-tokenizers are known to treat differently. What no id and no text can show is no difference: names, padding,
 truncation, which tokens are called special, how ids are turned back into text, and a BOS that is only put before a
 whole prompt.
@@ -81,7 +81,7 @@ def _added(tables: JSON) -> list[JSON]:
 
 
 def _other_ids(student: Tokenizer, teacher: Tokenizer) -> Iterator[str]:
-    left = panel(student)
+    left = panel(student, teacher)
     while texts := [*itertools.islice(left, AT_A_TIME)]:
         for text, ours, theirs in zip(texts, student.encode_all(texts), teacher.encode_all(texts), strict=True):
             if ours != theirs:
@@ -92,10 +92,12 @@ def _spelt(tokenizer: Tokenizer, ids: list[int]) -> str:
     return " ".join(f"{tokenizer.text_of(id)!r}={id}" for id in ids)
 
 
-def panel(student: Tokenizer) -> Iterator[str]:
-    """The plainest first, so that what is shown is easily read."""
+def panel(student: Tokenizer, teacher: Tokenizer) -> Iterator[str]:
+    """The plainest first, so that what is shown is easily read. A piece that only the teacher has is a merge more, and
+    no pair drawn by chance may spell it."""
     yield from PANEL
-    for token in student.added:
+    yield from teacher.decode_each(sorted(teacher.pieces.keys() - student.pieces.keys()))
+    for token in student.added | teacher.added:
         yield from (f"a{token}b", f"a {token} b", f"A\n{token}\nB", token.upper(), f"{token}{token}")
     pieces = student.decode_each(sorted(student.pieces))
     yield from pieces

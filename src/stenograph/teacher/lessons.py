@@ -54,6 +54,14 @@ def lacking(asked: Wanted, known: Mapping[str, Lesson]) -> list[Run]:
     return [run for run in asked.runs if run.key not in known or known[run.key].top_k < asked.top_k]
 
 
+def held(asked: Wanted, known: Mapping[str, Lesson], session_id: str) -> Iterator[Lesson]:
+    """What was scored for others, so that it stays with this session when they go."""
+    for run in asked.runs:
+        lesson = known.get(run.key)
+        if lesson is not None and session_id not in (lesson.session_id, *lesson.also):
+            yield msgspec.structs.replace(lesson, also=(*lesson.also, session_id))
+
+
 def keys(asked: Wanted) -> list[str]:
     """Of all that may be known of it."""
     return [asked.whole, *(run.key for run in asked.runs)]

@@ -41,6 +41,8 @@ class Job(Value):
     ids: Ids
     shift: int
     """How much further behind than in the sample a token stands in it."""
+    over: asyncio.Event
+    """Whoever wants one of its runs too waits for that."""
 
     @property
     def start(self) -> int:
@@ -53,6 +55,8 @@ class Plan(NamedTuple):
     """What somebody else is scoring."""
     failures: list[Lesson]
     """Of what cannot even be sent."""
+    held: dict[str, Lesson]
+    """By key, what was scored for other sessions and is this one's too."""
 
 
 class Tally(Value):
@@ -73,7 +77,7 @@ class Teachers:
         self._tutors = {tutor.facts.name: tutor for tutor in tutors}
         self._renderer = renderer
         self._under_way: dict[str, asyncio.Event] = {}
-        """Runs that are being scored, by key: whoever wants one too waits for it."""
+        """Runs that are being scored, by key, with their job's end."""
 
     def known(self) -> dict[str, Teacher]:
         """Those that can be asked, and those of whom the store has what they said."""
@@ -100,12 +104,10 @@ class Teachers:
         lacked = set[str]()
         while True:
             plan = self._planned(tutor, left, failed)
-            if plan.failures:
-                await self._store.commit(plan.failures)
+            lacked |= {job.reading.sample.id for job in plan.jobs}
+            await self._work(tutor, plan, failed, tell)
             if not plan.jobs and not plan.elsewhere:
                 break
-            lacked |= {job.reading.sample.id for job in plan.jobs}
-            await self._work(tutor, plan.jobs, failed, tell)
             for event in plan.elsewhere:
                 await event.wait()
             left = [one for one in left if one.sample.id not in failed]
@@ -127,7 +129,7 @@ class Teachers:
     def _planned(self, tutor: Tutor, readings: Sequence[Reading], failed: dict[str, str]) -> Plan:
         """One that cannot be scored is noted in `failed`. In the order in which they will be sent: a run that several
         share is asked with the first of them, which computes it in any case."""
-        plan = Plan([], [], [])
+        plan = Plan([], [], [], {})
         claimed: set[str] = set()
         for reading in sorted(readings, key=lambda one: sorting(one.sample.tokens)):
             try:
@@ -135,7 +137,10 @@ class Teachers:
             except CallerError as error:
                 failed[reading.sample.id] = error.message
                 continue
-            runs = lessons.lacking(asked, self._store.lessons(lessons.keys(asked)))
+            known = {**self._store.lessons(lessons.keys(asked)), **plan.held}
+            shared = lessons.held(asked, known, reading.sample.session_id)
+            plan.held.update((one.key, one) for one in shared if one.key not in self._under_way)
+            runs = lessons.lacking(asked, known)
             plan.elsewhere.extend(self._under_way[run.key] for run in runs if run.key in self._under_way)
             mine = [run for run in runs if run.key not in self._under_way and run.key not in claimed]
             try:
@@ -154,13 +159,15 @@ class Teachers:
                 raise ValueError(f"{tutor.facts.name} has another context, and there is no renderer to write it")
             before = beginning(reading, tutor.facts.framing, self._renderer, self._store.blob)
         ids = np.concatenate([before.ids, tokens[before.instead_of : runs[-1].end]])
-        return Job(reading, asked, tuple(runs), ids, len(before.ids) - before.instead_of)
+        return Job(reading, asked, tuple(runs), ids, len(before.ids) - before.instead_of, asyncio.Event())
 
     # -- having it scored ----------------------------------------------------------------------------------
 
-    async def _work(self, tutor: Tutor, jobs: Sequence[Job], failed: dict[str, str], tell: Callable[[], None]) -> None:
+    async def _work(self, tutor: Tutor, plan: Plan, failed: dict[str, str], tell: Callable[[], None]) -> None:
+        """Nothing is awaited between the plan and its place among what is under way: nobody else can plan the same."""
+
         async def one(place: int) -> None:
-            job = jobs[place]
+            job = plan.jobs[place]
             try:
                 await self._store.commit(await _scored(tutor, job))
             except (CallerError, EngineError) as error:
@@ -170,17 +177,21 @@ class Teachers:
                 self._release(job)
             tell()
 
-        self._under_way |= {run.key: asyncio.Event() for job in jobs for run in job.runs}
+        self._under_way |= {run.key: job.over for job in plan.jobs for run in job.runs}
         try:
-            await in_order([job.ids for job in jobs], tutor.at_once, one)
+            if noted := [*plan.failures, *plan.held.values()]:
+                await self._store.commit(noted)
+            await in_order([job.ids for job in plan.jobs], tutor.at_once, one)
         finally:
-            for job in jobs:
+            for job in plan.jobs:
                 self._release(job)
 
     def _release(self, job: Job) -> None:
+        """Behind it somebody else may have taken up the same run: that is theirs."""
         for run in job.runs:
-            if event := self._under_way.pop(run.key, None):
-                event.set()
+            if self._under_way.get(run.key) is job.over:
+                del self._under_way[run.key]
+        job.over.set()
 
 
 async def _scored(tutor: Tutor, job: Job) -> list[Lesson]:

@@ -109,6 +109,29 @@ async def test_overrides_of_a_group_are_honoured() -> None:
         await one.close_teacher()
 
 
+@pytest.mark.parametrize("wrong", [{"teacher_top_k": "many"}, {"skip_teacher_top_k": "yes"}, [1]])
+async def test_overrides_that_cannot_be_read_lose_no_group(wrong: Any, caplog: pytest.LogCaptureFixture) -> None:
+    """It is sent without a teacher's word, and the log says why."""
+    async with serving() as (server, url):
+        one = env(url)
+        await one.handle_send_to_api(group(group_overrides=wrong))
+        await one.close_teacher()
+        assert server.prompts == []
+    told = one.sent[0][0]
+    assert told["distill_token_ids"] is told["distill_logprobs"] is None
+    assert "a group is left out: group_overrides: " in caplog.text
+
+
+async def test_overrides_of_a_sequence_may_be_none() -> None:
+    async with serving() as (_, url):
+        one = env(url)
+        await one.handle_send_to_api(group(overrides=[None, {"a": 1}, None], group_overrides={"of_others": True}))
+        await one.close_teacher()
+    told = one.sent[0][0]
+    check(told, 2)
+    assert told["overrides"][1]["a"] == 1
+
+
 async def test_one_that_fails_leaves_the_others() -> None:
     async with serving() as (server, url):
         server.refuses = lambda prompt: prompt == TOKENS[1]

@@ -87,7 +87,7 @@ class TeacherDistillation:
 
     async def teach(self, group: Group) -> None:
         """Puts the teacher's word into a group."""
-        said = msgspec.convert(group.get(OVERRIDES) or {}, Overrides)
+        said = _overrides(group)
         top_k = self.config.teacher_top_k if said.teacher_top_k is None else said.teacher_top_k
         tutor = await self._tutor()
         if tutor is None or said.skip_teacher_top_k or top_k <= OFF:
@@ -118,6 +118,15 @@ class TeacherDistillation:
         return tutor
 
 
+def _overrides(group: Group) -> Overrides:
+    """A group is sent without a teacher's word rather than not at all."""
+    try:
+        return msgspec.convert(group.get(OVERRIDES) or {}, Overrides)
+    except msgspec.ValidationError as error:
+        log.warning("teacher: a group is left out: %s: %s", OVERRIDES, error)
+        return Overrides(skip_teacher_top_k=True)
+
+
 def _attach(group: Group, found: Sequence[Teaching | str], top_k: int) -> None:
     rows = [
         tables(None if isinstance(one, str) else one, len(tokens), top_k)
@@ -127,7 +136,7 @@ def _attach(group: Group, found: Sequence[Teaching | str], top_k: int) -> None:
     group["distill_logprobs"] = [logprobs for _, logprobs in rows]
     overrides = group.get("overrides") or [{} for _ in found]
     group["overrides"] = [
-        {**own, "stenograph": {**own.get("stenograph", {}), **_told(one)}}
+        {**(own or {}), "stenograph": {**(own or {}).get("stenograph", {}), **_told(one)}}
         for own, one in zip(overrides, found, strict=True)
     ]
 
