@@ -15,8 +15,10 @@ setup: $(READY) ## .venv with everything in it (the other verbs do this by thems
 demo: $(READY) ## eight rollouts on a real model: samples, a report, and what to do next, in demo/
 	@$(BIN)/stenograph demo --out demo
 
+# Two halves, because each of two processes comes to hold some twenty real tokenizers (5 GB), and real engines want room too.
 test: $(READY) ## the whole test suite
-	@$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadgroup
+	@$(BIN)/python -m pytest --numprocesses 2 --dist loadgroup --ignore tests/live
+	@$(BIN)/python -m pytest --numprocesses 2 --dist loadgroup tests/live
 
 check: $(READY) ## format, lint, strict types, import law, public surface
 	@$(BIN)/ruff format --check .

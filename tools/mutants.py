@@ -23,7 +23,7 @@ from pathlib import Path
 
 import msgspec
 
-PATIENCE = 120
+PATIENCE = 300
 """Seconds for one run of tests: a mutant may well hang."""
 HEADER = re.compile(r"^# breaks: (?P<law>.+); shown by: (?P<tests>.+)$", re.MULTILINE)
 RED_LINE = re.compile(r"^FAILED (.+?)(?: - .*)?$", re.MULTILINE)

@@ -10,7 +10,6 @@ from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-import msgspec
 from numpy.typing import NDArray
 from starlette.types import ASGIApp
 
@@ -122,7 +121,7 @@ class Gateway:
     def session(self, id: str | None = None, **fields: Any) -> Session:
         """Opens a session; `fields` are those of `POST /sessions`."""
         desk = self._at_desk()
-        wanted = sessions.create(msgspec.json.encode({"id": id, **fields}))
+        wanted = sessions.create(body.written({"id": id, **fields}))
         key = new_key()
         live, _ = desk.registry.open(opened(desk, wanted, key))
         return Session(self, desk, live, key)
@@ -184,19 +183,22 @@ class Session:
         metadata: dict[str, JSON] | None = None,
     ) -> asyncio.Task[None]:
         """Counts at once; await the answer to know it durable."""
+        given = {"reward": reward, "turn_id": turn_id, "scores": scores or {}, "metadata": metadata or {}}
+        wanted = sessions.reward(body.written(given))
         facts = rewarded(
             self._live.facts,
-            reward,
-            turn_id=turn_id,
-            scores=scores or {},
-            metadata=metadata or {},
+            wanted.reward,
+            turn_id=wanted.turn_id,
+            scores=wanted.scores,
+            metadata=wanted.metadata,
             known_turns=self._live.tree.turns,
         )
         return self._desk.registry.change(self._live, facts)
 
     def finish(self, status: str = "completed", error: str | None = None) -> asyncio.Task[None]:
         """Takes no more calls. Counts at once; await the answer to know it durable."""
-        return self._desk.registry.end(self._live, State(status), error)
+        wanted = sessions.finish(body.written({"status": status, "error": error}))
+        return self._desk.registry.end(self._live, State(wanted.status), wanted.error)
 
     async def delete(self) -> None:
         """With all that is kept of it; what is under way ends first."""

@@ -132,6 +132,7 @@ async def test_what_comes_behind_the_end_may_hold_no_tokens() -> None:
         ([delta(0, [], [], Finish("length"))], "without a single token"),
         ([delta(0, [5], [-1], Finish("stop", 6))], "stopped at token 6, which is not the last"),
         ([delta(0, [], [], Finish("stop", 6))], "stopped at token 6"),
+        ([delta(0, [5], [-1], Finish("stop", [5]))], "neither an id nor a string"),  # type: ignore[arg-type]
     ],
 )
 async def test_a_stream_that_does_not_add_up_is_refused(deltas: list[Delta], words: str) -> None:

@@ -50,6 +50,13 @@ def test_an_evaluation_is_no_yardstick_for_what_is_trained() -> None:
     assert [[one[0].session_id for one in group] for group in found] == [["one", "two"], ["judged"]]
 
 
+def test_sessions_that_disagree_on_the_size_are_no_group_together() -> None:
+    two, three = [("1", 2), ("4", 2)], [("2", 3), ("3", 3), ("5", 3)]
+    mixed = [sample for id, size in sorted(two + three) for sample in rollout(id, "g", size)]
+    found = [[one[0].session_id for one in group] for group in groups(mixed)]
+    assert found == [["1", "4"], ["2", "3", "5"]]
+
+
 def test_a_shared_turns_reward_counts_once_and_so_does_a_rollout_of_two_branches() -> None:
     two, one = rollout("two", "g", own=2.0), rollout("one", "g", own=None)[:1]
     assert (total_reward(two, "x"), total_reward(one, "x")) == (2.5, 0.5)

@@ -142,6 +142,8 @@ class _Ledger:
         """`length` may come before max_tokens (engines clamp it to the context), but not before the first token."""
         if finish.reason == "length" and not self._counts[delta.choice]:
             raise EvidenceError(f"{where}: finished for its length without a single token")
+        if not isinstance(finish.stop, int | str | None):
+            raise EvidenceError(f"{where}: stopped at {finish.stop!r:.40}, which is neither an id nor a string")
         if isinstance(finish.stop, int) and self._last[delta.choice] != finish.stop:
             raise EvidenceError(f"{where}: stopped at token {finish.stop}, which is not the last token returned")
         self._finished[delta.choice] = True

@@ -120,16 +120,16 @@ def _delta(name: str, choice: int, answer: Mapping[str, JSON]) -> Delta:
             raise EvidenceError(f"{name} ended a choice with {other!r}")
     return delta_from(
         choice=choice,
-        ids=_listed(answer["token_ids"]),
-        logprobs=_listed(answer["logprobs"]),
+        ids=listed(answer["token_ids"]),
+        logprobs=listed(answer["logprobs"]),
         top=answer.get("top_logprobs"),
         finish=finish,
         weight_version=answer.get("weight_version"),
     )
 
 
-def _listed(column: JSON) -> JSON:
+def listed(column: JSON) -> JSON:
     """Numbers of Python's own, whoever counted: of numpy's and torch's, alone and in arrays."""
     if isinstance(column, list | tuple):
-        return [_listed(value) for value in column]
+        return [listed(value) for value in column]
     return column.tolist() if hasattr(column, "tolist") else column

@@ -26,14 +26,15 @@ def rollouts(samples: Iterable[Sample]) -> Iterator[Rollout]:
 
 def groups(samples: Iterable[Sample]) -> Iterator[list[Rollout]]:
     """Rollouts that share a baseline: a group once as many are there as it was opened for, what is left at the end. A
-    session without a group is one of its own, and an evaluation is no yardstick for what is trained."""
-    held: dict[tuple[str, str], list[Rollout]] = {}
+    session without a group is one of its own, an evaluation is no yardstick for what is trained, and sessions that
+    disagree on the size are no group together, as where groups are delivered."""
+    held: dict[tuple[str, str, int | None], list[Rollout]] = {}
     for rollout in rollouts(samples):
         one = rollout[0]
         if one.group is None:
             yield [rollout]
             continue
-        key = one.group, one.role
+        key = one.group, one.role, one.group_size
         held.setdefault(key, []).append(rollout)
         if len(held[key]) == one.group_size:
             yield held.pop(key)

@@ -6,6 +6,7 @@ expected string or null, got integer`.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
@@ -52,6 +53,19 @@ def decode(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
         raise CallerError(f"the body is not JSON: {problem}", code="invalid_json") from error
     except RecursionError as error:
         raise CallerError("the body is nested too deeply", code="invalid_json") from error
+
+
+def written(fields: Mapping[str, object]) -> bytes:
+    """The body that somebody in this process would have sent: numbers of numpy's and torch's are numbers, and what JSON
+    has no word for (NaN, half a character) is refused here, before anything holds it that a store could not keep."""
+    try:
+        return json.dumps(fields, allow_nan=False, default=_plain).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise CallerError(f"what was given is not JSON: {error}", code="invalid_json") from error
+
+
+def _plain(value: object) -> JSON:
+    return value.tolist() if hasattr(value, "tolist") else msgspec.to_builtins(value)
 
 
 def said(fields: Fields, names: AbstractSet[str]) -> dict[str, msgspec.Raw]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import functools
 import random
 from collections import deque
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -62,6 +63,8 @@ class Server:
         """How each choice ends."""
         self.without = 0
         """So many logprobs of each choice are left out."""
+        self.lie: Callable[[Any], Any] | None = None
+        """What it answers in place of the truth."""
         self.calls: list[dict[str, Any]] = []
         self.said: list[list[list[int]]] = []
         self.told: list[list[list[float]]] = []
@@ -73,7 +76,8 @@ class Server:
         told = [[-self._dice.random() for _ in ids[self.without :]] for ids in said]
         self.said.append(said)
         self.told.append(told)
-        return fields["input_ids"], said, told, [self.reasons] * len(said)
+        truth = fields["input_ids"], said, told, [self.reasons] * len(said)
+        return self.lie(truth) if self.lie else truth
 
     def _sampled(self, line: str) -> list[int]:
         ids = list(self._spelling.spell(line, self._dice))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import openai
 import pytest
 
@@ -73,6 +74,16 @@ async def test_bug_04_think_blocks_are_preserved_where_asked() -> None:
     assert answer.choices[0].message.content == THOUGHT
     await managed.chat_completion(messages=[ASKED, answer.choices[0].message, ASKED])
     assert server.sent(1)[: len(server.path(0))] == server.path(0)
+    assert [trained(node) for node in managed.current_nodes] == [server.said[0][0] + server.said[1][0]]
+    check(managed, server)
+
+
+async def test_bug_04_think_blocks_are_known_again_where_the_content_comes_in_parts() -> None:
+    server = Server(THOUGHT, "Five apples", files=shared("qwen3"))
+    managed = ManagedServer(server, preserve_think_blocks=True)
+    await managed.chat_completion(messages=[ASKED])
+    parts = [{"type": "text", "text": THOUGHT[:9]}, {"type": "text", "text": THOUGHT[9:]}]
+    await managed.chat_completion(messages=[ASKED, {"role": "assistant", "content": parts}, ASKED])
     assert [trained(node) for node in managed.current_nodes] == [server.said[0][0] + server.said[1][0]]
     check(managed, server)
 
@@ -187,6 +198,45 @@ async def test_bug_10_a_logprob_that_is_missing_is_never_made_up() -> None:
     await managed.chat_completion(messages=[ASKED])
     [node] = managed.current_nodes
     assert node.tokens == server.path(1)
+
+
+@pytest.mark.parametrize(
+    "lie",
+    [
+        lambda told: None,
+        lambda told: told[:3],
+        lambda told: (*told[:3], None),
+        lambda told: (7, *told[1:]),
+        lambda told: (told[0], 7, *told[2:]),
+        lambda told: (told[0], [None], *told[2:]),
+        lambda told: (*told[:2], [None], told[3]),
+        lambda told: (*told[:2], told[2][0], told[3]),
+        lambda told: (*told[:3], [None]),
+        lambda told: (*told[:3], ["eos"]),
+        lambda told: (*told[:3], [{"type": "stop", "matched": [2]}]),
+        lambda told: (*told[:3], [{"matched": 2}]),
+        lambda told: (told[0][1:], *told[1:]),
+    ],
+)
+async def test_bug_10_an_answer_of_another_shape_is_the_servers_fault(lie: Any) -> None:
+    server = Server("Hello there", "Hello again")
+    server.lie = lie
+    managed = ManagedServer(server)
+    with pytest.raises(openai.InternalServerError) as failed:
+        await managed.chat_completion(messages=[ASKED])
+    assert failed.value.status_code == 502
+    assert managed.current_nodes == []
+    server.lie = None
+    await managed.chat_completion(messages=[ASKED])
+    check(managed, server)
+
+
+async def test_bug_10_ids_and_logprobs_may_be_arrays() -> None:
+    server = Server("Hello there")
+    server.lie = lambda told: (np.array(told[0]), [np.array(told[1][0])], [np.array(told[2][0])], told[3])
+    managed = ManagedServer(server)
+    await managed.chat_completion(messages=[ASKED])
+    check(managed, server)
 
 
 async def test_bug_11_tools_are_never_dropped_silently() -> None:

@@ -148,6 +148,63 @@ async def test_an_agent_that_cancels_what_it_waits_for(closing: list[Player]) ->
     assert told["extra_logs"]["stenograph_failed_agent_error"] == 1.0
 
 
+async def test_an_agent_that_ends_its_program(closing: list[Player]) -> None:
+    """One that was a program of its own, and calls `sys.exit`; a panic of Rust's is no `Exception` either."""
+
+    class Panic(BaseException): ...
+
+    for error in (SystemExit(1), Panic("index out of bounds")):
+
+        async def leaves(player: Player, prompt: str, session_id: SessionId, error: BaseException = error) -> None:
+            await player.ask(prompt)
+            raise error
+
+        closing.append(player := Player(leaves))
+        told = await rollouts(player, LlmEngine(), 2)
+        assert [one["extra_logs"]["stenograph_failed_agent_error"] for one in told] == [1.0, 1.0]
+        assert [one["action_ranges"] for one in told] == [[], []]
+
+
+@pytest.mark.parametrize(("method", "path"), [("POST", "/finish"), ("DELETE", "")])
+async def test_an_agent_that_ends_its_session_itself(closing: list[Player], method: str, path: str) -> None:
+    def called(session_id: SessionId) -> None:
+        server = session_id.anthropic_base_url.removesuffix(f"/s/{session_id}")
+        body = msgspec.json.encode({"status": "failed"}) if path else None
+        key = {"authorization": f"Bearer {session_id.api_key}"}
+        request = urllib.request.Request(f"{server}/sessions/{session_id}{path}", body, key, method=method)
+        urllib.request.urlopen(request, timeout=30).close()
+
+    async def ends(player: Player, prompt: str, session_id: SessionId) -> dict[str, Any]:
+        await player.ask(prompt)
+        await asyncio.to_thread(called, session_id)
+        return {"reward": 1.0}
+
+    closing.append(player := Player(ends))
+    engine = LlmEngine()
+    (told,) = await rollouts(player, engine)
+    assert told["reward"] == 1.0
+    [(start, end)] = told["action_ranges"]
+    assert told["observation_tokens"][start:end] == list(engine.calls[0].choices[0].ids)
+
+
+async def test_half_a_character_in_a_dataset_or_an_error(tmp_path: Any, closing: list[Player]) -> None:
+    class Stored(Player):
+        gateway_settings = {"store": tmp_path}  # noqa: RUF012
+
+    async def breaks(player: Player, prompt: str, session_id: SessionId) -> None:
+        raise ValueError("a broken \ud83d")
+
+    half = "an apple \ud83d"
+    for play in (asks_once, breaks):
+        closing.append(player := Stored(play))
+        (told,) = await rollouts(player, LlmEngine(), prompt=half, label=half)
+        assert (told["prompt"], told["label"], told["action_ranges"]) == (half, half, [])
+        assert told["extra_logs"]["stenograph_failed_agent_error"] == 1.0
+        (opened,) = player._places()._open.values()
+        await (await opened).close()
+        closing.clear()
+
+
 async def test_a_trainer_that_cancels_a_rollout(closing: list[Player]) -> None:
     waiting = asyncio.Event()
 

@@ -14,6 +14,7 @@ import msgspec
 
 from stenograph.core import JSON, Delta, EngineInfo, Finish, Ids, LogprobKind, Request, Sampling
 from stenograph.engine.evidence import delta_from
+from stenograph.engine.given import listed
 from stenograph.errors import EngineError, EvidenceError, StenographError
 from stenograph.render.tokenizer import Tokenizer
 
@@ -105,15 +106,16 @@ def deltas(request: Request, answer: JSON) -> list[Delta]:
     if lengths != [request.n] * len(lengths):
         raise EvidenceError(f"atropos-0 was asked for {request.n} choices: ids, logprobs, finish reasons of {lengths}")
     return [
-        delta_from(choice=choice, ids=list(ids), logprobs=list(logprobs), finish=finish_of(reason))
+        delta_from(choice=choice, ids=ids, logprobs=logprobs, finish=finish_of(reason))
         for choice, (ids, logprobs, reason) in enumerate(zip(*columns[1:], strict=True))
     ]
 
 
 def _columns(answer: JSON) -> Sequence[Any]:
-    if not isinstance(answer, tuple | list) or len(answer) != 4 or any(column is None for column in answer):
+    columns = [listed(column) for column in answer] if isinstance(answer, tuple | list) else []
+    if len(columns) != 4 or not all(isinstance(column, tuple | list) for column in columns):
         raise EvidenceError(f"atropos-0 answered {answer!s:.80}, and not (prompt, ids, logprobs, finish reasons)")
-    return answer
+    return columns
 
 
 def _refuse_other_prompt(sent: Ids, told: Sequence[int]) -> None:

@@ -100,7 +100,7 @@ class Speech:
     def _apart(self, message: JSON) -> JSON:
         if not isinstance(message, dict) or message.get("role") != "assistant":
             return message
-        reply = self._joined.get(str(message.get("content")).strip())
+        reply = self._joined.get(_text(message.get("content")).strip())
         if reply is None:
             return message
         return {**message, "content": reply.content, "reasoning_content": reply.reasoning}
@@ -112,3 +112,10 @@ class Speech:
             return message
         rest = {name: value for name, value in message.items() if name != "tool_calls"}
         return {**rest, "content": self._sampled(turn)}
+
+
+def _text(content: JSON) -> str:
+    """Of a message's content, which may be in parts."""
+    if not isinstance(content, list):
+        return str(content)
+    return "".join(str(part.get("text", "")) for part in content if isinstance(part, dict))

@@ -7,6 +7,7 @@ raises ends them all, and the run. What cannot be set right while it runs (a tok
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -15,13 +16,14 @@ from typing import Any, ClassVar, NamedTuple
 
 import msgspec
 
+from stenograph.errors import Conflict, NotFound
 from stenograph.furnish import IN_MEMORY
 from stenograph.gateway import Session
 from stenograph.integrations.openrlhf.episode import EPISODE, Episode, OfEpisode, SessionId
 from stenograph.integrations.openrlhf.llm_engine import defaults_of
 from stenograph.integrations.openrlhf.outcome import Failure, Outcome, failed, judged, said
 from stenograph.integrations.openrlhf.place import Place, Places, Wanted
-from stenograph.integrations.openrlhf.response import prompt_tokens, response
+from stenograph.integrations.openrlhf.response import is_text, prompt_tokens, response
 
 log = logging.getLogger("stenograph")
 STATES: Mapping[Failure | None, str] = {None: "completed", Failure.TIMEOUT: "timeout"}
@@ -69,7 +71,7 @@ class Executor(ABC):
         wanted = Wanted(llm_engine, hf_tokenizer, max_length, type(sampling_params))
         place = await self._places().at(wanted, self.gateway_settings)
         trainers = defaults_of(sampling_params)
-        texts = {name: one for name, one in (("prompt", prompt), ("label", label)) if isinstance(one, str)}
+        texts = {name: one for name, one in (("prompt", prompt), ("label", label)) if is_text(one)}
         session = place.gateway.session(sampling={"defaults": trainers}, metadata=texts)
         try:
             if images:
@@ -95,7 +97,9 @@ class Executor(ABC):
                 result = await self._run(episode, task, SessionId.of(session.id, session.api_key, place))
             outcome = said(result, self.extra_log_defaults)
             return judged(outcome, session.record(), task.prompt, task.hf_tokenizer)
-        except (Exception, asyncio.CancelledError) as error:
+        except (KeyboardInterrupt, GeneratorExit):
+            raise
+        except BaseException as error:  # `sys.exit` in a program that was made an agent, a panic of Rust's
             if _cancelled_from_outside(error):
                 raise
             log.debug("session %s", session.id, exc_info=True)
@@ -122,14 +126,17 @@ def _cancelled_from_outside(error: BaseException) -> bool:
 
 
 async def _ended(session: Session, outcome: Outcome) -> None:
-    if outcome.failure is None:
-        await session.reward(outcome.reward, scores={"scores": outcome.scores, **outcome.extra_logs})
-    else:
+    """An agent has the key of its session, and may have ended or deleted it: what was sampled is its sample still."""
+    if outcome.failure is not None:
         log.warning("session %s is not trained, %s: %s", session.id, outcome.failure, outcome.detail)
-    await session.finish(STATES.get(outcome.failure, "failed"), outcome.detail or None)
+    with contextlib.suppress(Conflict, NotFound):
+        if outcome.failure is None:
+            await session.reward(outcome.reward, scores={"scores": outcome.scores, **outcome.extra_logs})
+        await session.finish(STATES.get(outcome.failure, "failed"), outcome.detail or None)
 
 
 async def _left(place: Place, session: Session) -> None:
     """A training run opens sessions for weeks: those that no store keeps are let go."""
     if place.gateway.settings.store == IN_MEMORY:
-        await session.delete()
+        with contextlib.suppress(NotFound):
+            await session.delete()

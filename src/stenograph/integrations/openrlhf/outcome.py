@@ -65,7 +65,8 @@ def said(result: object, declared: Collection[str]) -> Outcome:
 
 
 def failed(error: BaseException) -> Outcome:
-    return Outcome(failure=_blame(error), detail=f"{type(error).__name__}: {error}")
+    words = f"{type(error).__name__}: {error}".encode(errors="backslashreplace").decode()
+    return Outcome(failure=_blame(error), detail=words)
 
 
 def judged(outcome: Outcome, record: StoredSession, prompt: object, hf_tokenizer: Any) -> Outcome:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 import msgspec
 
@@ -62,6 +62,11 @@ def _own_sampling(spans: Sequence[Span], trainers: Mapping[str, JSON]) -> set[st
 
 def prompt_tokens(prompt: object, hf_tokenizer: Any, max_length: int) -> list[int]:
     """Without an agent there is no conversation to render: the text alone, long enough to be batched."""
-    text = prompt if isinstance(prompt, str) else ""
+    text = prompt if is_text(prompt) else ""
     ids: list[int] = hf_tokenizer(text=text, add_special_tokens=False)["input_ids"][:max_length]
     return ids + [hf_tokenizer.eos_token_id or 0] * (SHORTEST - len(ids))
+
+
+def is_text(value: object) -> TypeGuard[str]:
+    """Datasets hold half characters (lone surrogates) now and then, which no tokenizer and no store takes."""
+    return isinstance(value, str) and not any("\ud800" <= letter <= "\udfff" for letter in value)
