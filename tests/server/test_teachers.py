@@ -85,6 +85,25 @@ async def test_what_two_sessions_share_outlives_either(tmp_path: Path) -> None:
         assert connection.execute("SELECT count(*) FROM lesson").fetchone() == (0,)
 
 
+async def test_nothing_is_left_of_a_session_that_was_deleted_while_it_was_scored(tmp_path: Path) -> None:
+    async with (
+        serving() as (server, url),
+        Gateway(engine="scripted=", store=str(tmp_path), teacher=[f"large=vllm={url}"]) as gateway,
+    ):
+        session = gateway.session()
+        await rollout(session)
+        server.stops_at = 0
+        scoring = asyncio.ensure_future(session.taught("large"))
+        await server.stopped.wait()
+        assert await delete(gateway, f"/sessions/{session.id}") == 204
+        server.stops_at = None
+        server.goes_on.set()
+        await scoring
+    assert server.prompts
+    with closing(sqlite3.connect(tmp_path / FILE)) as connection:
+        assert connection.execute("SELECT count(*) FROM lesson").fetchone() == (0,)
+
+
 async def test_who_is_no_teacher_is_said_to_be_none() -> None:
     async with serving() as (_, url), Gateway(engine="scripted=", teacher=[f"large=vllm={url}"]) as gateway:
         session = gateway.session()

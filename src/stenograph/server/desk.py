@@ -128,8 +128,12 @@ class Desk:
         found = samples(session.facts, list(session.tree.turns.values()), shared)
         if teacher is None:
             return found
-        at = session.facts.created_at
-        return await self.teachers.taught(teacher, [Reading(sample, session.tree, at) for sample in found])
+        id, at = session.facts.id, session.facts.created_at
+        try:
+            return await self.teachers.taught(teacher, [Reading(sample, session.tree, at) for sample in found])
+        finally:
+            if self.registry.get(id) is None:  # deleted meanwhile: what was said of it since then goes, too
+                await self.house.store.delete(id)
 
     # -- calls ---------------------------------------------------------------------------------------------
 
