@@ -20,7 +20,8 @@ HALF = "half a character: \ud800"
 async def test_a_rewards_number_may_be_numpys(tmp_path: Path, half: Any) -> None:
     async with Gateway(engine="scripted=", store=tmp_path) as gateway:
         session = gateway.session("s", metadata={"seeds": np.arange(2)})
-        await session.reward(half, scores={"steps": np.int64(3)}, metadata={"by": half})
+        steps: Any = np.int64(3)
+        await session.reward(half, scores={"steps": steps}, metadata={"by": half})
         await session.finish()
     with SqliteReader(tmp_path) as reader:
         (kept,) = reader.facts()
@@ -58,9 +59,9 @@ async def test_a_reward_that_cannot_be_kept_is_refused_and_the_session_goes_on(
 async def test_so_are_the_other_calls_words() -> None:
     async with Gateway(engine="scripted=") as gateway:
         session = gateway.session("s")
-        for wrong in (lambda: session.finish("failed", HALF), lambda: session.finish("gone")):
+        for status, error in (("failed", HALF), ("gone", None)):
             with pytest.raises(CallerError):
-                wrong()
+                session.finish(status, error)
         for metadata in ({"by": HALF}, {"by": math.nan}, {"by": object()}):
             with pytest.raises(CallerError):
                 gateway.session("t", metadata=metadata)
