@@ -29,6 +29,14 @@ async def test_a_rewards_number_may_be_numpys(tmp_path: Path, half: Any) -> None
     assert (kept.state, kept.metadata) == ("completed", {"seeds": [0, 1]})
 
 
+@pytest.mark.parametrize("right", [True, np.True_])
+async def test_what_is_right_is_one(right: Any) -> None:
+    async with Gateway(engine="scripted=") as gateway:
+        session = gateway.session("s")
+        await session.reward(right)
+        assert session.record().facts.reward == 1.0
+
+
 @pytest.mark.parametrize(
     "wrong",
     [

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+import numpy as np
 from numpy.typing import NDArray
 from starlette.types import ASGIApp
 
@@ -182,7 +183,9 @@ class Session:
         scores: dict[str, float] | None = None,
         metadata: dict[str, JSON] | None = None,
     ) -> asyncio.Task[None]:
-        """Counts at once; await the answer to know it durable."""
+        """Counts at once; await the answer to know it durable. True is 1, so `reward(answer == gold)` may be said."""
+        if isinstance(reward, bool | np.bool_):
+            reward = float(reward)
         given = {"reward": reward, "turn_id": turn_id, "scores": scores or {}, "metadata": metadata or {}}
         wanted = sessions.reward(body.written(given))
         facts = rewarded(

@@ -157,7 +157,7 @@ async def test_a_route_that_is_not_there_is_said(stage: Stage) -> None:
     [
         ("/chat/completions", "ends in /v1"),
         ("/s/a/messages", "ends in /v1"),
-        ("/s/a/v1/v1/messages", "without /v1"),
+        ("/s/a/v1/v1/messages", "has /v1 twice"),
         ("/v1/embeddings", "POST /v1/embeddings"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -18,15 +19,17 @@ from stenograph.store.sqlite import SqliteReader
 
 
 def run(options: dict[str, Any]) -> int:
-    tokenizer = load_tokenizer(load_model_files(options.get("tokenizer", SMOLLM2)))
+    tokenizer = _tokenizer(options)
     with SqliteReader(Path(options["store"])) as reader:
-        found = [
-            sample
-            for one in stored_sessions(reader, options.get("session"))
-            for sample in samples(one.facts, [turn for call in one.calls for turn in call.turns])
-        ]
-    if "tokenizer" not in options:
-        require_spelt(found, tokenizer)
+        sessions = list(stored_sessions(reader, options.get("session")))
+    found = [
+        sample for one in sessions for sample in samples(one.facts, [turn for call in one.calls for turn in call.turns])
+    ]
+    require_spelt(found, tokenizer)
+    hashes = {call.turns[0].call.tokenizer_hash for one in sessions for call in one.calls}
+    if hashes and hashes != {tokenizer.hash}:
+        print("stenograph: the record was made with another tokenizer file: if words look odd, give its --tokenizer",
+              file=sys.stderr)  # fmt: skip
     page = report_html(found, tokenizer, title="Rollouts", facts={"Store": options["store"]})
     try:
         Path(options["out"]).write_text(page, encoding="utf-8")
@@ -35,10 +38,19 @@ def run(options: dict[str, Any]) -> int:
     return 0
 
 
+def _tokenizer(options: dict[str, Any]) -> Tokenizer:
+    try:
+        return load_tokenizer(load_model_files(options.get("tokenizer", SMOLLM2)))
+    except ConfigError as error:
+        if "tokenizer" in options:
+            raise
+        raise ConfigError("give --tokenizer the folder or name of the model whose tokens these are") from error
+
+
 def require_spelt(found: Sequence[Sample], tokenizer: Tokenizer) -> None:
     """Another model's ids would be spelt as words that nobody said. One that this vocabulary lacks gives them away."""
     largest = max((int(sample.tokens.max()) for sample in found), default=0)
     if largest >= tokenizer.vocab_size:
         raise ConfigError(
-            f"the store has ids that {SMOLLM2} does not have ({largest}): give --tokenizer its model's folder or name"
+            f"the store has ids that this tokenizer lacks ({largest}): give --tokenizer its model's folder or name"
         )

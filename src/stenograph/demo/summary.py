@@ -18,11 +18,11 @@ SHOWN = 5
 NEXT = """\
 Next, your own engine. Start the gateway, and point any agent at it:
 
-  {command} serve --engine vllm=http://127.0.0.1:8000
+  {command} serve --engine vllm=http://127.0.0.1:8000    (or --engine local=smollm2, without a server)
 
   from openai import OpenAI
   client = OpenAI(base_url="http://127.0.0.1:9000/s/my-rollout/v1", api_key="none")
-  client.chat.completions.create(model="policy", messages=[{{"role": "user", "content": "Hello"}}])
+  client.chat.completions.create(model="policy", messages=[{{"role": "user", "content": "Hello"}}], max_tokens=64)
 
   curl http://127.0.0.1:9000/sessions/my-rollout/samples"""
 

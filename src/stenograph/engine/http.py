@@ -159,7 +159,9 @@ class Http:
             raise EngineTimeout(f"{self.label} took the call and said nothing for too long") from error
         except (aiohttp.ClientError, OSError) as error:
             cause = error.__cause__ if isinstance(error.__cause__, OSError) else error
-            raise EngineUnavailable(f"{self.label} does not answer ({str(cause) or type(cause).__name__})") from error
+            raise EngineUnavailable(
+                f"{self.label} does not answer ({str(cause) or type(cause).__name__}): is it running?"
+            ) from error
 
     @contextmanager
     def _reading(self) -> Generator[None, None, None]:

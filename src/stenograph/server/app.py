@@ -226,7 +226,7 @@ def told(answering: Callable[[Request], Awaitable[Response]], shape: type) -> Ca
 def _base_url_missed(path: str) -> str:
     """Of the vendors' SDKs one wants `/v1` at the end of its base URL and the other does not: easily mixed up."""
     if "/v1/v1/" in path:
-        return " (Anthropic's SDK wants a base URL without /v1)"
+        return " (the base URL has /v1 twice: OpenAI's SDK wants one that ends in /v1, Anthropic's one without)"
     if any("/v1" not in path and path.endswith(route.path.removeprefix("/v1")) for route, _ in MODEL_CALLS):
         return " (OpenAI's SDK wants a base URL that ends in /v1)"
     return ""
