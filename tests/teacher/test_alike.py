@@ -105,9 +105,9 @@ def test_a_merge_that_only_the_teacher_has_is_shown() -> None:
         ]
 
     ours = changed(without_late_ones)
-    known = ours.pieces.values()
-    letters = [piece for piece in known if len(piece) > 1 and piece.isalpha()]
-    one, other = next((one, other) for one in letters for other in letters if one + other not in known)
+    letters = sorted(piece for piece in ours.pieces.values() if len(piece) > 1 and piece.isascii() and piece.isalpha())
+    apart = ((one, other) for one in letters for other in letters)
+    one, other = next(pair for pair in apart if ours.encode("".join(pair)) == [ours.id_of(piece) for piece in pair])
 
     def one_more_merge(tables: JSON) -> None:
         tables["model"]["vocab"][one + other] = len(tables["model"]["vocab"])

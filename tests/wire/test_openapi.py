@@ -81,7 +81,8 @@ def test_every_route_is_there_and_named_once() -> None:
 
 def test_parameters_come_from_the_path_and_the_query_type() -> None:
     samples = DESCRIBED["paths"]["/sessions/{id}/samples"]["get"]["parameters"]
-    assert [(parameter["name"], parameter["in"]) for parameter in samples] == [("id", "path"), ("shared", "query")]
+    places = [(parameter["name"], parameter["in"]) for parameter in samples]
+    assert places == [("id", "path"), ("shared", "query"), ("teacher", "query")]
     assert samples[1]["schema"] == {"enum": ["every", "once"], "default": "once"}
     listed = DESCRIBED["paths"]["/sessions"]["get"]["parameters"]
     assert [parameter["name"] for parameter in listed] == ["group", "state", "since", "limit"]
