@@ -126,9 +126,7 @@ def test_extending_or_failing_fails_at_the_first_odd_token(cells: list[Cell]) ->
 def test_extending_or_failing_fails_in_any_spelling(
     cells: list[Cell], habit: str, request: pytest.FixtureRequest
 ) -> None:
-    if (
-        habit == "reasoning_not_echoed"
-    ):  # the bundled model's template writes no reasoning: there is nothing to leave out
+    if habit == "reasoning_not_echoed":  # of which the bundled model's template writes none
         request.getfixturevalue("shared_tokenizers")
     assert sum_of(cells, "or_fail", habit, "canonical").failed
 
